@@ -1,0 +1,45 @@
+# narrowcast: `make demo` shows what it does, `make test` checks that it does.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup demo test check nightly bench lock clean
+
+help:  ## list the commands
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP)  ## make .venv with every part, and find or provide Java
+
+$(STAMP): requirements.lock pyproject.toml tools/provide-java
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "narrowcast needs Python 3.11 or newer; say which with PYTHON=python3.12"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	tools/provide-java $(BIN)
+	@touch $(STAMP)
+
+demo: setup  ## the main job on embedded defaults
+	$(BIN)/narrowcast demo
+
+test: setup  ## every test but the nightly sizes
+	$(BIN)/python -m pytest
+
+check: setup  ## style, types, rooms, fast tests
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -m 'not nightly and not spark'
+
+nightly: setup  ## the large sizes: 10^5 profiles against SQLite, 10^4 against Spark SQL
+	$(BIN)/python -m pytest -m nightly
+
+bench: setup  ## speed and quality against peers, as ratios in one run
+	for b in benchmarks/speed/*.py benchmarks/quality/*.py; do [ -e "$$b" ] || continue; echo "== $$b"; $(BIN)/python $$b || exit 1; done
+
+lock: setup  ## pin every dependency again, with hashes
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev --generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml -o requirements.lock
+
+clean:  ## remove what was built
+	rm -rf $(VENV) dist build artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Flows to sessions to groups, with hybrid unicast."""

@@ -1,0 +1,1 @@
+"""What a plan costs and whether it is sound, recomputed from the definitions."""

@@ -1,0 +1,1 @@
+"""Filter placement on a multicast tree."""

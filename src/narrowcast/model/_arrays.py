@@ -1,0 +1,62 @@
+"""Turning what a caller gives into arrays that cannot change under a frozen noun."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from narrowcast.errors import InputError
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def indices(name: str, values: ArrayLike, *, low: int = 0, high: int | None = None) -> Ints:
+    """A 1-d array of whole numbers in [low, high)."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be a 1-d array, not {array.ndim}-d", name=name, got=array.shape)
+    whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and np.array_equal(array, np.trunc(array)))
+    if array.size and not whole:
+        raise InputError(f"{name} must be whole numbers, not {array.dtype}", name=name, got=str(array.dtype))
+    result = array.astype(np.int64, copy=False)
+    bad = result < low if high is None else (result < low) | (result >= high)
+    if bad.any():
+        at = int(np.argmax(bad))
+        bound = "" if high is None else f" and below {high}"
+        raise InputError(
+            f"{name}[{at}] is {result[at]}; it must be at least {low}{bound}", name=name, got=int(result[at])
+        )
+    return result
+
+
+def amounts(name: str, values: ArrayLike, n: int | None = None, *, positive: bool = False) -> Floats:
+    """A 1-d array of n finite numbers, none negative; a single number stands for n equal ones."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers: {error}", name=name) from None
+    if array.ndim == 0 and n is not None:
+        array = np.full(n, float(array))
+    if array.ndim != 1 or (n is not None and array.size != n):
+        raise InputError(
+            f"{name} has shape {array.shape}; expected ({'n' if n is None else n},)",
+            name=name,
+            got=array.shape,
+        )
+    bad = ~np.isfinite(array) | (array <= 0 if positive else array < 0)
+    if bad.any():
+        at = int(np.argmax(bad))
+        kind = "positive" if positive else "zero or more"
+        raise InputError(f"{name}[{at}] is {array[at]}; it must be finite and {kind}", name=name, got=float(array[at]))
+    return array

@@ -1,0 +1,1 @@
+"""Overlay graphs, shortest paths and dissemination trees."""

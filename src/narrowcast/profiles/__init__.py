@@ -1,0 +1,1 @@
+"""The profile language: what a subscriber wants."""

@@ -1,0 +1,1 @@
+"""Query merging: many overlapping range queries answered by few."""

@@ -1,0 +1,1 @@
+"""Semantic channels on an overlay of brokers."""

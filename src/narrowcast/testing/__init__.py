@@ -1,0 +1,1 @@
+"""Public checks that a new strategy or transport must pass."""
