@@ -139,7 +139,7 @@ def load(folder: str | Path) -> Plan:
         raise InputError(f"{source}/plan.json is damaged: {error}", name="plan", got=str(source)) from None
     if written > FORMAT:
         raise InputError(
-            f"{source}: written by narrowcast {head.get('narrowcast')} in plan format {written}; this one reads {FORMAT}",
+            f"{source}: written by narrowcast {head.get('narrowcast')} in plan format {written}; this reads {FORMAT}",
             name="plan",
             hint="upgrade narrowcast",
         )
