@@ -65,20 +65,11 @@ def _row_holds(p: Any, row: int, child: Array, below: Array, value: Array) -> bo
 
 
 @jit
-def xpath_match(
-    p: Any,
-    first: int,
-    end: int,
-    label: Array,
-    depth: Array,
-    value_row: Array,
-    values: Array,
-    child: Array,
-    below: Array,
-) -> None:
+def xpath_match(p: Any, d: Any, first: int, end: int, child: Array, below: Array) -> None:
     """Leaves in child[0] the bits that hold at the top element, in below[0] those that hold anywhere.
 
-    Elements first..end−1 are one document. `child` and `below` have a zeroed row per depth; row d gathers for the open element of depth d − 1.
+    Elements first..end−1 are one document. `child` and `below` have a zeroed row per depth; row k
+    gathers for the open element of depth k − 1.
     O(elements · (rows of the label + bits / 64)).
     """
     words = child.shape[1]
@@ -104,16 +95,7 @@ def xpath_match(
 
 
 @jit
-def xpath_match_many(
-    p: Any,
-    documents: Array,
-    label: Array,
-    depth: Array,
-    value_row: Array,
-    values: Array,
-    query_bit: Array,
-    query_deep: Array,
-) -> tuple[Array, Array]:
+def xpath_match_many(p: Any, d: Any, query_bit: Array, query_deep: Array) -> tuple[Array, Array]:
     """(document, query) pairs, sorted; query_deep: anywhere in the document, not only at its top."""
     words = p.base.shape[1]
     levels = 2
