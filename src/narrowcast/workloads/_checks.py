@@ -14,21 +14,23 @@ def whole(name: str, value: object, *, low: int = 0, high: int | None = None) ->
     """A whole number in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InputError(f"{name} must be a whole number, not {value!r}", name=name, got=value)
-    if value < low or (high is not None and value > high):
+    n = int(value)
+    if n < low or (high is not None and n > high):
         allowed = f"at least {low}" if high is None else f"from {low} to {high}"
-        raise InputError(f"{name} is {value}; it must be {allowed}", name=name, allowed=allowed, got=value)
-    return int(value)
+        raise InputError(f"{name} is {n}; it must be {allowed}", name=name, allowed=allowed, got=n)
+    return n
 
 
 def number(name: str, value: object, *, low: float | None = None, high: float | None = None) -> float:
     """A finite number in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
         raise InputError(f"{name} must be a finite number, not {value!r}", name=name, got=value)
-    if (low is not None and value < low) or (high is not None and value > high):
+    x = float(value)
+    if (low is not None and x < low) or (high is not None and x > high):
         bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
         allowed = " and ".join(bounds)
         raise InputError(f"{name} is {value}; it must be {allowed}", name=name, allowed=allowed, got=value)
-    return float(value)
+    return x
 
 
 def share(name: str, value: object) -> float:

@@ -151,16 +151,14 @@ def _apportion(total: int, p: Floats) -> Ints:
 
 
 def _symbols_per_market(shape: MarketShape, portion: float) -> Ints:
-    return np.floor(a_share("share", portion) * shape.sizes + 0.5).astype(np.int64)
+    wanted: Ints = np.floor(a_share("share", portion) * shape.sizes + 0.5).astype(np.int64)
+    return wanted
 
 
 def _members(rng: np.random.Generator, users: int, p: Floats, k: int) -> list[Ints]:
     """The users of each market, ascending."""
     picked = np.concatenate(
-        [
-            smallest(rng.standard_exponential((min(1 << 16, users - u), p.size)) / p, k)
-            for u in range(0, users, 1 << 16)
-        ]
+        [smallest(rng.standard_exponential((min(1 << 16, users - u), p.size)) / p, k) for u in range(0, users, 1 << 16)]
     )
     user = np.repeat(np.arange(users), k)
     order = np.argsort(picked.ravel(), kind="stable")
@@ -168,9 +166,7 @@ def _members(rng: np.random.Generator, users: int, p: Floats, k: int) -> list[In
     return np.split(user[order], bounds)
 
 
-def _audiences(
-    rng: np.random.Generator, shape: MarketShape, wanted: Ints, members: list[Ints]
-) -> tuple[Ints, Ints]:
+def _audiences(rng: np.random.Generator, shape: MarketShape, wanted: Ints, members: list[Ints]) -> tuple[Ints, Ints]:
     """(users, offsets) by flow. Each market is drawn by user and turned round in one counting sort."""
     sizes = shape.sizes
     audience = np.empty(sum(int(m) * u.size for m, u in zip(wanted, members, strict=True)), np.int64)
@@ -188,4 +184,3 @@ def _audiences(
             audience[done : done + part.size] = part
             done += part.size
     return audience, np.cumsum(counts)
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -71,7 +72,7 @@ def arcs(n: int, overlap: float, rng: np.random.Generator) -> tuple[str, ...]:
         raise InputError(f"{n} distinct profiles are too many; at most {SCALE // 2} can differ", name="clients")
     if overlap == 0:
         cuts = np.arange(n + 1) * SCALE // n
-        return tuple(_arc(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True))
+        return tuple(_arc(int(a), int(b)) for a, b in pairwise(cuts))
     # Given that a message matches one arc, another of length w matches it with chance w: the mean
     # overlap is the mean length, whatever the spread of lengths.
     spread = min(overlap, 1 - overlap)
@@ -101,7 +102,9 @@ def _arc(start: int, end: int) -> str:
     return f"reading >= {start}" if end == SCALE else f"reading >= {start} AND reading < {end}"
 
 
-def reading_messages(rng: np.random.Generator, n: int, first: int, source: np.ndarray[tuple[int], np.dtype[np.str_]]) -> pa.Table:
+def reading_messages(
+    rng: np.random.Generator, n: int, first: int, source: np.ndarray[tuple[int], np.dtype[np.str_]]
+) -> pa.Table:
     """n messages with an even reading, a millisecond apart on average, sorted by time."""
     span_us = 1000 * n
     ts = START_US + 1000 * first + np.sort(rng.integers(0, max(span_us, 1), n))
@@ -124,5 +127,7 @@ def names_of(topology: Topology) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
 def _brokers(topology: Topology, role: str) -> Ints:
     found = np.flatnonzero(np.array(topology.roles or ()) == role)
     if not found.size:
-        raise InputError(f"the topology has no broker with the role {role}", name="topology", hint="see nc.workloads.overlay")
+        raise InputError(
+            f"the topology has no broker with the role {role}", name="topology", hint="see nc.workloads.overlay"
+        )
     return found

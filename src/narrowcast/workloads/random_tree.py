@@ -69,7 +69,8 @@ def places(tree: Tree) -> Floats:
         before = np.cumsum(below[vertices]) - below[vertices]
         run = np.diff(np.append(starts, vertices.size))
         place[vertices] = before - np.repeat(before[starts], run) + np.repeat(place[parents], run)
-    return place / below[tree.root]
+    shares: Floats = place / below[tree.root]
+    return shares
 
 
 def _draw_wants(rng: np.random.Generator, place: Floats, items: int, per_leaf: int, locality: float) -> Words:

@@ -67,4 +67,6 @@ def _distinct_audiences(interest: Interest) -> int:
     for _ in range(2):
         hashed = rng.integers(0, 2**63, interest.n_users, dtype=np.uint64)
         marks.append(np.add.reduceat(hashed[interest.users], starts))
-    return len(np.unique(np.stack([*marks, interest.audience_sizes[interest.audience_sizes > 0].astype(np.uint64)]), axis=1).T)
+    return len(
+        np.unique(np.stack([*marks, interest.audience_sizes[interest.audience_sizes > 0].astype(np.uint64)]), axis=1).T
+    )

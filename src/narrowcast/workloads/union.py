@@ -60,7 +60,8 @@ def unions(tree: Tree, words: Words) -> Words:
 def sizes_of(words: Words, sizes: Floats | None, items: int) -> Floats:
     """The total size of the items in each row; every item has size 1 by default."""
     if sizes is None:
-        return np.bitwise_count(words).sum(axis=1, dtype=np.float64)
+        counted: Floats = np.bitwise_count(words).sum(axis=1, dtype=np.float64)
+        return counted
     result = np.empty(len(words))
     for at in range(0, len(words), 1 << 16):
         result[at : at + (1 << 16)] = unpack(words[at : at + (1 << 16)], items) @ sizes
