@@ -15,9 +15,6 @@ from narrowcast.workloads.overlay_clients import START_US, names_of
 from narrowcast.workloads.tables import faults, schemas
 from narrowcast.workloads.tables.source import BATCH, Source, pick, table_source
 
-#: Symbols, topics or items per profile: each counts as a term, and a profile may have 64.
-PER_PROFILE = 40
-
 
 def interest_sources(interest: Interest, sizes: Floats, *, rate: float) -> list[Source]:
     """The flows, at `rate` messages a second in all, and who wants them."""
@@ -85,19 +82,3 @@ def shares(rates: Floats) -> Floats:
     total: Floats = np.cumsum(rates)
     total /= total[-1]
     return total
-
-
-def one_of(attribute: str, values: Sequence[str]) -> str:
-    """A profile: the attribute has one of these values.
-
-    >>> one_of("symbol", ["IBM"]), one_of("symbol", ["IBM", "O'X"])
-    ("symbol = 'IBM'", "symbol IN ('IBM', 'O''X')")
-    """
-    quoted = ["'" + value.replace("'", "''") + "'" for value in values]
-    return f"{attribute} = {quoted[0]}" if len(quoted) == 1 else f"{attribute} IN ({', '.join(quoted)})"
-
-
-def portions(values: Sequence[str], n: int = PER_PROFILE) -> Iterator[Sequence[str]]:
-    """Cut a long list into profiles of a size the language allows."""
-    for at in range(0, len(values), n):
-        yield values[at : at + n]

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from narrowcast.model import Interest
-from narrowcast.model._arrays import Floats, Ints
+from narrowcast.model._arrays import Floats
 from narrowcast.workloads.market import MarketShape, market, market_shape
 from narrowcast.workloads.names import companies, market_names, sectors
 from narrowcast.workloads.overlay import overlay
@@ -19,11 +19,11 @@ from narrowcast.workloads.tables.common import (
     by_rate,
     interest_sources,
     message_source,
-    portions,
     shares,
     times,
     topology_sources,
 )
+from narrowcast.workloads.tables.lists import blocks, quoted
 from narrowcast.workloads.tables.source import Source, batch_rng, pick, row_batches
 
 RATE = 10_000.0
@@ -88,21 +88,25 @@ def market_tables(
 
 def _subscriptions(interest: Interest, shape: MarketShape, gateways: Any, seed: int) -> Iterator[tuple[Any, ...]]:
     """Each user's symbols, market by market, in profiles that the language allows, and now and then a theme."""
-    offsets, flows = interest.by_user
-    names, users = interest.flow_names or (), interest.user_names or ()
-    market_of = shape.market_of_symbol
-    for u, user in enumerate(users):
-        rng = batch_rng(seed, 1, u)
-        node = str(gateways[rng.integers(gateways.size)])
-        bound = (50.0, 100.0, 250.0)[rng.integers(3)] if rng.random() < 0.2 else None
-        mine: Ints = flows[offsets[u] : offsets[u + 1]]
-        cuts = np.flatnonzero(np.diff(market_of[mine])) + 1
-        for part in np.split(mine, cuts) if mine.size else ():
-            condition = market_profiles.condition(rng)
-            for some in portions([names[k] for k in part]):
-                yield user, market_profiles.watch(some, condition), node, bound
-        if rng.random() < 0.3 or not mine.size:
-            yield user, market_profiles.theme(rng), node, bound
+    users = interest.user_names or ()
+    conditions, themes = market_profiles.conditions(seed), market_profiles.themes(seed)
+    for block in blocks(interest, quoted(interest.flow_names), shape.market_of_symbol):
+        rng = batch_rng(seed, 1, block.first)
+        node = gateways[rng.integers(gateways.size, size=block.n)].tolist()
+        bound = np.array((50.0, 100.0, 250.0) + (None,) * 12, dtype=object)[rng.integers(15, size=block.n)].tolist()
+        theme = rng.integers(len(themes), size=block.n).tolist()
+        has_theme = (rng.random(block.n) < 0.3).tolist()
+        # Half of the lists have no condition.
+        condition = rng.integers(2 * len(conditions), size=len(block.values)).tolist()
+        held: list[list[str]] = [[] for _ in range(block.n)]
+        for user, run, wanted in block.texts("symbol"):
+            extra = condition[run]
+            held[user - block.first].append(f"{wanted} AND {conditions[extra]}" if extra < len(conditions) else wanted)
+        for i, profiles in enumerate(held):
+            if has_theme[i] or not profiles:
+                profiles.append(themes[theme[i]])
+            for profile in profiles:
+                yield users[block.first + i], profile, node[i], bound[i]
 
 
 class _Feed:

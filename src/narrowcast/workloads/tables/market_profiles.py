@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from narrowcast.workloads.names import sectors
-from narrowcast.workloads.tables.common import one_of
 
 #: Added to a list of symbols; half of the people want everything about theirs.
 CONDITIONS = (
@@ -45,23 +44,14 @@ HEADLINES = (
 )
 
 
-def watch(symbols: Sequence[str], condition: str) -> str:
-    """A profile: some symbols, under a condition if there is one.
-
-    >>> watch(["IBM", "MSFT"], "price > 20")
-    "symbol IN ('IBM', 'MSFT') AND price > 20"
-    """
-    wanted = one_of("symbol", symbols)
-    return f"{wanted} AND {condition}" if condition else wanted
+def conditions(seed: int) -> list[str]:
+    """A few hundred distinct conditions, the same for everybody, so that people share some."""
+    return _filled(np.random.default_rng([seed, 11]), CONDITIONS, 400)
 
 
-def condition(rng: np.random.Generator) -> str:
-    return "" if rng.random() < 0.5 else _filled(rng, CONDITIONS)
-
-
-def theme(rng: np.random.Generator) -> str:
-    """A profile without symbols. Few distinct ones, so that many people share them."""
-    return _filled(rng, THEMES)
+def themes(seed: int) -> list[str]:
+    """Profiles without symbols. Few distinct ones, so that many people share them."""
+    return _filled(np.random.default_rng([seed, 12]), THEMES, 100)
 
 
 def headlines(rng: np.random.Generator, names: Sequence[str]) -> list[str]:
@@ -69,13 +59,17 @@ def headlines(rng: np.random.Generator, names: Sequence[str]) -> list[str]:
     return [HEADLINES[i].format(c=c) for i, c in zip(rng.integers(len(HEADLINES), size=len(names)), names, strict=True)]
 
 
-def _filled(rng: np.random.Generator, forms: Sequence[str]) -> str:
-    i, p, high, q, big, s = rng.integers((len(forms), 6, 4, 4, 3, len(sectors()))).tolist()
-    text: str = forms[i].format(
-        p=(5, 10, 20, 40, 60, 100)[p],
-        P=(150, 200, 300, 500)[high],
-        q=(50, 100, 250, 500)[q],
-        Q=(2000, 5000, 10000)[big],
-        s=sectors()[s],
-    )
-    return text
+def _filled(rng: np.random.Generator, forms: Sequence[str], n: int) -> list[str]:
+    """Up to n distinct texts, each form as often as the others."""
+    made: dict[str, None] = {}
+    for i in range(n):
+        p, high, q, big, s = rng.integers((6, 4, 4, 3, len(sectors()))).tolist()
+        text = forms[i % len(forms)].format(
+            p=(5, 10, 20, 40, 60, 100)[p],
+            P=(150, 200, 300, 500)[high],
+            q=(50, 100, 250, 500)[q],
+            Q=(2000, 5000, 10000)[big],
+            s=sectors()[s],
+        )
+        made[text] = None
+    return list(made)

@@ -14,7 +14,8 @@ from narrowcast.workloads.overlay import overlay
 from narrowcast.workloads.overlay_clients import SCALE, arcs, names_of
 from narrowcast.workloads.rectangles import rectangles
 from narrowcast.workloads.tables import faults, schemas
-from narrowcast.workloads.tables.common import message_source, one_of, portions, times, topology_sources
+from narrowcast.workloads.tables.common import message_source, times, topology_sources
+from narrowcast.workloads.tables.lists import PER_PROFILE, condition_of
 from narrowcast.workloads.tables.source import Source, batch_rng, pick, row_batches, table_source
 from narrowcast.workloads.tree_demand import TreeDemand, tree_demand
 
@@ -76,9 +77,11 @@ def tree_demand_tables(
 
 
 def _item_lists(drawn: TreeDemand) -> Iterator[tuple[str, str, str]]:
-    for i, leaf in enumerate(drawn.tree.leaves):
-        for some in portions([f"item{j}" for j in np.flatnonzero(drawn.wants[i])]):
-            yield f"user{i}", one_of("item", some), f"v{leaf}"
+    names = [f"'item{j}'" for j in range(drawn.items)]
+    for i, leaf in enumerate(drawn.tree.leaves.tolist()):
+        mine = [names[j] for j in np.flatnonzero(drawn.wants[i])]
+        for at in range(0, len(mine), PER_PROFILE):
+            yield f"user{i}", condition_of("item", mine[at : at + PER_PROFILE]), f"v{leaf}"
 
 
 def overlay_tables(

@@ -16,11 +16,10 @@ from narrowcast.workloads.tables.common import (
     by_rate,
     interest_sources,
     message_source,
-    one_of,
-    portions,
     shares,
     times,
 )
+from narrowcast.workloads.tables.lists import blocks, quoted
 from narrowcast.workloads.tables.source import Source, batch_rng, pick, row_batches
 
 RATE = 1000.0
@@ -83,11 +82,10 @@ def _tables(interest: Interest, rows: Any, messages: int, seed: int) -> list[Sou
 
 
 def _lists(interest: Interest) -> Iterator[tuple[str, str]]:
-    offsets, flows = interest.by_user
-    names = interest.flow_names or ()
-    for u, user in enumerate(interest.user_names or ()):
-        for some in portions([names[k] for k in flows[offsets[u] : offsets[u + 1]]]):
-            yield user, one_of("topic", some)
+    users = interest.user_names or ()
+    for block in blocks(interest, quoted(interest.flow_names)):
+        for user, _, profile in block.texts("topic"):
+            yield users[user], profile
 
 
 def _prefixes(interest: Interest) -> Iterator[tuple[str, str]]:
