@@ -2,7 +2,8 @@
 
 A column's values are never rounded. Instead each threshold is brought to the column's own type as
 the greatest value not above it, with a note whether it is equal: 100.5 against whole numbers becomes
-"100, and not equal", one microsecond against seconds "0, and not equal".
+"100, and not equal", one microsecond against seconds "0, and not equal". Only nanoseconds lose their
+last digits: moments are whole microseconds in this language, as in Spark.
 """
 
 from __future__ import annotations
@@ -69,14 +70,14 @@ def encoder(cells: Cells, type_: pa.DataType) -> Encoder:
 def _number_encoder(cells: Cells, type_: pa.DataType) -> Encoder:
     start = cells.starts["number"]
     if pa.types.is_floating(type_):
-        return _Located(start, len(cells.numbers), 0, *_float_floors(cells.numbers))
+        return _Located(start, 0, *_float_floors(cells.numbers))
     if pa.types.is_integer(type_):
         dtype = np.dtype(np.uint64 if type_ == pa.uint64() else np.int64)
-        return _Located(start, len(cells.numbers), *_whole_floors(map(_floor, cells.numbers), dtype))
+        return _Located(start, *_whole_floors(map(_floor, cells.numbers), dtype))
     with localcontext(prec=1000):
         scaled = [_scaled_floor(value, type_.scale) for value in cells.numbers]
     if type_.bit_width == 128 and type_.precision <= 18:
-        return _SmallDecimals(start, len(scaled), *_whole_floors(scaled, np.dtype(np.int64)))
+        return _SmallDecimals(start, *_whole_floors(scaled, np.dtype(np.int64)))
     return _Decimals(start, scaled, type_.scale)
 
 
@@ -85,12 +86,10 @@ def _timestamp_encoder(cells: Cells, type_: pa.DataType) -> Encoder:
         floors = [divmod(t, _DAY_US) for t in cells.timestamps]
     elif pa.types.is_date64(type_):
         floors = [divmod(t, 1_000) for t in cells.timestamps]
-    elif type_.unit == "ns":
-        floors = [(t * 1_000, 0) for t in cells.timestamps]
     else:
-        floors = [divmod(t, _MICROSECONDS[type_.unit]) for t in cells.timestamps]
+        floors = [divmod(t, _MICROSECONDS.get(type_.unit, 1)) for t in cells.timestamps]
     whole = ((floor, rest == 0) for floor, rest in floors)
-    return _Located(cells.starts["timestamp"], len(floors), *_whole_floors(whole, np.dtype(np.int64)))
+    return _Located(cells.starts["timestamp"], *_whole_floors(whole, np.dtype(np.int64)))
 
 
 def _floor(value: int | float) -> tuple[int | float, bool]:
@@ -151,17 +150,14 @@ def _plain(array: pa.Array, type_: pa.DataType) -> NDArray[Any]:
 class _Located:
     """Numbers, dates and timestamps, by binary search in thresholds of the column's own type."""
 
-    def __init__(
-        self, start: int, n_thresholds: int, below: int, floors: NDArray[Any], exact: NDArray[np.bool_]
-    ) -> None:
+    def __init__(self, start: int, below: int, floors: NDArray[Any], exact: NDArray[np.bool_]) -> None:
         self.shift, self.floors, self.exact = start + 2 * below, floors, exact
-        # NaN is above every threshold, also those beyond the type: float columns hold all of them.
-        assert floors.dtype.kind != "f" or floors.size == n_thresholds
 
     def values(self, array: pa.Array) -> NDArray[Any]:
         if pa.types.is_date32(array.type):
             array = array.cast(pa.int32())
-        return _plain(array, pa.from_numpy_dtype(self.floors.dtype))
+        values = _plain(array, pa.from_numpy_dtype(self.floors.dtype))
+        return values // 1_000 if pa.types.is_timestamp(array.type) and array.type.unit == "ns" else values
 
     def __call__(self, array: pa.Array) -> Codes:
         valid = _validity(array)

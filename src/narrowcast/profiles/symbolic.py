@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from narrowcast.errors import InputError
 from narrowcast.profiles.normal_form import Box, boxes
-from narrowcast.profiles.syntax import And, Expression, IsTrue, Not, Or
+from narrowcast.profiles.sets import Interval, ValueSet
+from narrowcast.profiles.syntax import TERMS, And, Between, Expression, IsTrue, Not, Or, Term
+from narrowcast.profiles.term_sets import false_set, true_set
 
 Step = tuple[Literal["rows", "and", "or", "rest"], int]
 Program = tuple[Step, ...]
@@ -36,6 +38,7 @@ class Units:
         self.targets: list[list[int]] = []
         self.programs: dict[int, Program] = {}
         self._unit: dict[Expression, int] = {}
+        self._sets: dict[Expression, ValueSet] = {}
 
     def add(self, profile: int, expression: Expression) -> None:
         """One profile. Its parts are boxed, told, and remembered."""
@@ -47,13 +50,27 @@ class Units:
         """The unit of a condition, or −1 if it is too large for one."""
         unit = self._unit.get(expression)
         if unit is None:
-            split = isinstance(expression, Or) and len(expression.parts) > LIMIT
-            found = None if split else boxes(expression, LIMIT)
+            found = self._conjunct(expression)
+            if found is None and not (isinstance(expression, Or) and len(expression.parts) > LIMIT):
+                found = boxes(expression, LIMIT)
             unit = self._unit[expression] = -1 if found is None else len(self.boxes)
             if found is not None:
                 self.boxes.append(found)
                 self.targets.append([])
         return unit
+
+    def _conjunct(self, expression: Expression) -> tuple[Box, ...] | None:
+        """The box of a plain conjunction of terms, as most profiles are: many times faster than in general."""
+        box: dict[str, ValueSet] = {}
+        for part in expression.parts if isinstance(expression, And) else (expression,):
+            term = part.part if isinstance(part, Not) else part
+            if not isinstance(term, TERMS):
+                return None
+            values = self._sets.get(part)
+            if values is None:
+                values = self._sets[part] = _values(term, term is part)
+            box[term.attribute] = box[term.attribute].intersection(values) if term.attribute in box else values
+        return () if any(values.looks_empty() for values in box.values()) else (box,)
 
     def _tell(self, target: int, expression: Expression) -> list[Expression]:
         """Let every boxed part of a disjunction tell the target; returns the parts that cannot."""
@@ -104,6 +121,13 @@ class Units:
         for part in wanted:
             rest += self._tell(target, part)
         return ("rows", target), rest
+
+
+def _values(term: Term, truth: bool) -> ValueSet:
+    """Where a term is true, or false."""
+    if truth and isinstance(term, Between) and term.kind == "number" and term.low <= term.high:  # type: ignore[operator]
+        return ValueSet(number=(Interval(term.low, True, term.high, True),))  # type: ignore[arg-type]
+    return true_set(term) if truth else false_set(term)
 
 
 def run(program: Program, n_rows: int, rows_of: Callable[[int], NDArray[np.int64]]) -> NDArray[np.bool_]:
