@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,6 @@ def spt(small: Small, table: pa.Table, sources: Any, unicast: bool) -> float:
         links: list[tuple[int, int]] = []
         for gateway in wanted:
             walk = paths.path(gateway, source)
-            links += list(zip(walk, walk[1:], strict=False))
+            links += list(pairwise(walk))
         total += sum(paths.links[link][0] for link in (links if unicast else set(links)))
     return total

@@ -24,7 +24,7 @@ def _tree(distance: Array, next_hop: Array, root: int, members: Array, parent: A
 
 
 @jit
-def price(distance: Array, next_hop: Array, sources: Array, weight: Array, members: Array, parent: Array) -> float:
+def price(distance: Array, next_hop: Array, sources: Array, weight: Array, members: Array, parent: Array) -> Any:
     """The least total over roots at the heaviest sources; of a channel without known source, its tree alone."""
     total = weight.sum()
     if members.size == 0 or total == 0.0:

@@ -31,7 +31,7 @@ def audience_classes(window: Window) -> Classes:
     rows = np.ascontiguousarray(key).view(f"V{key.shape[1]}").ravel() if len(key) else np.zeros(0, "V4")
     _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
     weight = np.bincount(inverse, weights=window.weight[wanted], minlength=first.size)
-    return Classes(audience[first], source[first], weight)
+    return Classes(audience[first], source[first], weight.astype(np.float64))
 
 
 def packed(sets: Bools) -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from narrowcast.model._arrays import Bools, Floats, Ints
 from narrowcast.semantic.content import Both, Content, Either, Less, Wants
 from narrowcast.semantic.hierarchies import Estimator, Hierarchies
 from narrowcast.semantic.window import Window
 
+Bits = NDArray[np.uint8]
 VARIANTS = ("semcast", "merge", "noise-merge", "central")
 #: A merge makes at most two new candidates; past this many per hierarchy the search ends.
 MOST_MERGES = 4
@@ -145,9 +147,7 @@ class _Pool:
         better = gain > self.gain[others]
         self.gain[others[better]], self.partner[others[better]] = gain[better], new
 
-    def _add(
-        self, content: Content, kind: str, bits: np.ndarray[tuple[int], np.dtype[np.uint8]], i: int, j: int
-    ) -> int:
+    def _add(self, content: Content, kind: str, bits: Bits, i: int, j: int) -> int:
         self.contents.append(content)
         self.kinds.append(kind)
         self.bits = np.concatenate((self.bits, bits[None]))
@@ -160,8 +160,8 @@ class _Pool:
         self.gain, self.partner = np.append(self.gain, -np.inf), np.append(self.partner, -1)
         return len(self.contents) - 1
 
-    def _count(self, bits: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> Floats:
+    def _count(self, bits: Bits) -> Floats:
         """The weight of the messages in each row of bits."""
         if self.even:
-            return np.bitwise_count(bits).sum(axis=1).astype(np.float64)
-        return np.unpackbits(bits, axis=1, count=self.n_messages) @ self.weight
+            return np.asarray(np.bitwise_count(bits).sum(axis=1), np.float64)
+        return np.asarray(np.unpackbits(bits, axis=1, count=self.n_messages) @ self.weight)

@@ -72,7 +72,8 @@ class SemanticPlan:
         """Per broker the nearest broker that published in the window: it sends as that one does."""
         if self.sources.size == 0:
             return np.zeros(self.system.topology.n_brokers, np.int64)
-        return np.argmin(self.system.paths.distance[:, self.sources], axis=1)
+        nearest: Ints = np.argmin(self.system.paths.distance[:, self.sources], axis=1)
+        return nearest
 
     def groups_of(self, brokers: Ints) -> Ints:
         return self._source_group[brokers]
@@ -87,16 +88,19 @@ class SemanticPlan:
         group = np.zeros(n, np.int64)
         if sources is not None:
             group = self.groups_of(source_brokers(self.system, sources, n))
-        return self._route(self.system.match(messages), group)
+        matched = self.system.match(messages)
+        return routed(self.router, matched, self.system.audience(matched), group)
 
-    def _route(self, matched: Any, group: Ints) -> tuple[Ints, Ints]:
-        rows, cols = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for start in range(0, matched.shape[0], CHUNK):
-            part = matched[start : start + CHUNK]
-            row, col = self.router(part, self.system.audience(part), group[start : start + CHUNK])
-            rows.append(row + start)
-            cols.append(col)
-        return np.concatenate(rows), np.concatenate(cols)
+
+def routed(router: Router, matched: Any, audience: Bools, group: Ints) -> tuple[Ints, Ints]:
+    """What a router says of many messages, some at a time."""
+    rows, cols = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for start in range(0, matched.shape[0], CHUNK):
+        part = slice(start, start + CHUNK)
+        row, col = router(matched[part], audience[part], group[part])
+        rows.append(row + start)
+        cols.append(col)
+    return np.concatenate(rows), np.concatenate(cols)
 
 
 def traversals(plan: SemanticPlan, rows: Ints, cols: Ints, brokers: Ints) -> Floats:
@@ -121,4 +125,4 @@ def bandwidth(plan: SemanticPlan, messages: Any, sources: ArrayLike) -> float:
 
 def rates(n_channels: int, cols: Ints, weight: Sequence[float] | Floats) -> Floats:
     """The weight routed to each channel."""
-    return np.bincount(cols, weights=np.asarray(weight), minlength=n_channels)
+    return np.bincount(cols, weights=np.asarray(weight), minlength=n_channels).astype(np.float64)

@@ -17,7 +17,7 @@ from narrowcast.semantic.content import Content
 from narrowcast.semantic.hierarchies import Estimator, hierarchies
 from narrowcast.semantic.merging import VARIANTS as PUBLISHED
 from narrowcast.semantic.merging import merge
-from narrowcast.semantic.plan_result import Channel, SemanticPlan, rates, traversals
+from narrowcast.semantic.plan_result import Channel, SemanticPlan, rates, routed, traversals
 from narrowcast.semantic.rendezvous import Rooted
 from narrowcast.semantic.route_audience import AudienceContents, AudienceRouter
 from narrowcast.semantic.route_content import ContentRouter
@@ -93,7 +93,8 @@ class _Build:
         rooted = [trees.rooted(made.gateways[r], w) for r, w in zip(groups.reach, groups.weight, strict=True)]
         way = np.array([tree.link_cost for tree in rooted])[None, :]
         if seen.sources.size:
-            way = way + made.paths.distance[np.ix_(seen.sources, [tree.rendezvous for tree in rooted])]
+            roots = np.array([tree.rendezvous for tree in rooted], np.int64)
+            way = way + made.paths.distance[seen.sources[:, None], roots]
         order = np.argsort(way, axis=1, kind="stable") if n else np.full((len(way), 1), -1)
         router = AudienceRouter(order, groups.core, groups.reach, found.blocks)
         contents = AudienceContents(router, made.wants)
@@ -127,7 +128,7 @@ class _Build:
         reach[:, joining] = found.reach
         router = ContentRouter(tuple(found.contents))
         # How much each source sends to each channel decides where it is best rooted.
-        rows, cols = router(seen.matched, seen.audience, seen.source)
+        rows, cols = routed(router, seen.matched, seen.audience, seen.source)
         weight = np.zeros((len(reach), max(1, seen.sources.size)))
         np.add.at(weight, (cols, seen.source[rows]), seen.weight[rows])
         trees = self.trees(kind or ("steiner" if variant == "central" else "join"))
@@ -152,7 +153,7 @@ class _Build:
     ) -> SemanticPlan:
         """Route the window to know the rates, then freeze."""
         made, seen = self.made, self.seen
-        rows, cols = router(seen.matched, seen.audience, seen.source)
+        rows, cols = routed(router, seen.matched, seen.audience, seen.source)
         rate: Floats = rates(len(reach), cols, seen.weight[rows])
         channels = tuple(
             Channel(
@@ -174,7 +175,7 @@ class _Build:
         """What the window costs in full; with no source known, on the trees alone."""
         if not self.seen.sources.size:
             return found.cost
-        rows, cols = found.router(self.seen.matched, self.seen.audience, self.seen.source)
+        rows, cols = routed(found.router, self.seen.matched, self.seen.audience, self.seen.source)
         brokers = self.seen.sources[self.seen.source]
         return float((traversals(found, rows, cols, brokers) * self.seen.weight[rows]).sum())
 

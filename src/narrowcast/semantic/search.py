@@ -49,14 +49,14 @@ def search(made: System, window: Window, trees: Trees, max_channels: int | None)
         room = n_gateways if max_channels is None else max_channels - classes.n
         parted = blocks(made, window, classes, min(room, _usual(n_gateways)))
         return Searched(_each_alone(classes, window), parted, _block_trees(made, window, classes, trees, parted))
-    tried = []
+    tried: list[tuple[float, int, Searched]] = []
     for n_blocks in _numbers_of_blocks(max_channels, n_gateways, classes.n):
         parted = blocks(made, window, classes, n_blocks)
         rooted = _block_trees(made, window, classes, trees, parted)
         merging = _Merging(made, window, classes, _block_costs(made, window, classes, parted, rooted))
         merging.run(max_channels - len(parted))
         tried.append((merging.total, len(tried), Searched(merging.groups(), parted, rooted)))
-    return min(tried)[2]
+    return min(tried, key=lambda each: each[:2])[2]
 
 
 def _usual(n_gateways: int) -> int:
@@ -90,10 +90,10 @@ def _block_trees(made: System, window: Window, classes: Classes, trees: Trees, p
 def _block_costs(made: System, window: Window, classes: Classes, parted: Bools, rooted: tuple[Rooted, ...]) -> Floats:
     """What each class costs if it goes to the blocks."""
     hit = (classes.reach.astype(np.float32) @ parted.T.astype(np.float32)) > 0
-    cost = np.broadcast_to(np.array([tree.link_cost for tree in rooted]), hit.shape).copy()
+    cost: Floats = np.array([[tree.link_cost for tree in rooted]])
     if window.sources.size:
-        roots = [tree.rendezvous for tree in rooted]
-        cost += made.paths.distance[np.ix_(window.sources[classes.source], roots)]
+        roots = np.array([tree.rendezvous for tree in rooted])
+        cost = cost + made.paths.distance[window.sources[classes.source][:, None], roots]
     return np.asarray((cost * hit).sum(axis=1) * classes.weight)
 
 
