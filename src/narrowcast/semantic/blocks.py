@@ -34,8 +34,9 @@ class _Merging:
         self.reach = _start(made)
         n = len(self.reach)
         heavy = np.argsort(-classes.weight, kind="stable")[:MOST_CLASSES]
-        self.weight = np.zeros((max(1, window.sources.size), heavy.size))
-        self.weight[classes.source[heavy], np.arange(heavy.size)] = classes.weight[heavy]
+        heavy = heavy[np.argsort(classes.source[heavy], kind="stable")]
+        self.weight = classes.weight[heavy]
+        self.sources, self.first = np.unique(classes.source[heavy], return_index=True)
         # hit[b, c] is 1 where class c goes to block b.
         self.hit = ((self.reach.astype(np.float32) @ classes.reach[heavy].T.astype(np.float32)) > 0).astype(np.float64)
         self.alive: Ints = np.arange(n)
@@ -47,8 +48,9 @@ class _Merging:
         """The price of block i, and of its union with every other."""
         others = self.alive[self.alive != i]
         hit = np.concatenate((self.hit[[i]], np.maximum(self.hit[others], self.hit[i])))
-        # Not `@`: many small products wait for each other's threads on a busy machine.
-        weight: Floats = np.einsum("bc,sc->bs", hit, self.weight) + LEAST_WEIGHT
+        weight: Floats = np.full((len(hit), max(1, self.window.sources.size)), LEAST_WEIGHT)
+        if self.first.size:
+            weight[:, self.sources] += np.add.reduceat(hit * self.weight, self.first, axis=1)
         sets = np.concatenate((self.reach[[i]], self.reach[others] | self.reach[i]))
         each, paths = np.arange(len(sets)), self.made.paths
         cost = union_prices(

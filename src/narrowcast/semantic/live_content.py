@@ -77,7 +77,9 @@ class LiveContent:
     def _open(self, profile: int, gateway: int) -> _Served:
         root = int(self.sources[0]) if self.sources.size else gateway
         content = Wants((profile,))
-        channel = Channel((), root, (), 0.0, 0.0, "hierarchy", partial(_same, content), tuple(self.profiles))
+        channel = Channel(
+            (), root, np.zeros((0, 2), np.int32), 0.0, 0.0, "hierarchy", partial(_same, content), tuple(self.profiles)
+        )
         served = _Served(channel, DisseminationTree(self.paths, root), content, {profile})
         self.served.append(served)
         return served
