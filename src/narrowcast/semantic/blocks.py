@@ -20,12 +20,17 @@ def blocks(made: System, window: Window, classes: Classes, n_blocks: int) -> Boo
 
     A message goes to each block with a gateway that wants it. Starting from single gateways (from
     `MOST_START` groups of near ones if there are more) the two blocks whose union costs least more, or
-    saves most, become one. O(start²) prices.
+    saves most, become one. What is kept are the blocks that would cost the window's audiences least:
+    audiences yet unseen are likely to be of that kind. O(start²) prices.
     """
     merging = _Merging(made, window, classes)
-    while merging.alive.size > max(1, n_blocks):
+    best, least = merging.reach[merging.alive], np.inf
+    while True:
+        if merging.alive.size <= max(1, n_blocks) and merging.total < least:
+            best, least = merging.reach[merging.alive], merging.total
+        if merging.alive.size == 1:
+            return best
         merging.step()
-    return np.asarray(merging.reach[merging.alive])
 
 
 class _Merging:
@@ -43,6 +48,10 @@ class _Merging:
         self.price, self.joint = np.zeros(n), np.full((n, n), np.inf)
         for i in range(n):
             self.reprice(i)
+
+    @property
+    def total(self) -> float:
+        return float(self.price[self.alive].sum())
 
     def reprice(self, i: int) -> None:
         """The price of block i, and of its union with every other."""
