@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrowcast.model._arrays import Bools, Floats, Ints
-from narrowcast.semantic.content import Both, Content, Either, Less, Wants
+from narrowcast.semantic.content import Content, Wants, both, either, less
 from narrowcast.semantic.hierarchies import Estimator, Hierarchies
 from narrowcast.semantic.window import Window
 
@@ -129,16 +129,16 @@ class _Pool:
     def unite(self, i: int, j: int) -> None:
         """One channel for both (SemCast-Merge)."""
         self._close(i, j)
-        new = self._add(Either((self.contents[i], self.contents[j])), "merged", self.bits[i] | self.bits[j], i, j)
+        new = self._add(either(self.contents[i], self.contents[j]), "merged", self.bits[i] | self.bits[j], i, j)
         self._enter(new)
 
     def split(self, i: int, j: int, *, noise_too: bool) -> None:
         """What is common to both, and what is left of each."""
         a, b = self.contents[i], self.contents[j]
         self._close(i, j)
-        common = self._add(Both((a, b)), "common", self.bits[i] & self.bits[j], i, j)
-        left = self._add(Less(a, b), "noise", self.bits[i] & ~self.bits[j], i, i)
-        right = self._add(Less(b, a), "noise", self.bits[j] & ~self.bits[i], j, j)
+        common = self._add(both(a, b), "common", self.bits[i] & self.bits[j], i, j)
+        left = self._add(less(a, b), "noise", self.bits[i] & ~self.bits[j], i, i)
+        right = self._add(less(b, a), "noise", self.bits[j] & ~self.bits[i], j, j)
         self._enter(common)
         for noise in (left, right):
             if noise_too:
