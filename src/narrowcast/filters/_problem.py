@@ -34,14 +34,12 @@ class Objective:
 
 
 def traffic_objective(tree: Tree) -> Objective:
-    return Objective(tree.link_cost, np.zeros(tree.n))
+    return Objective(np.array(tree.link_cost), np.zeros(tree.n))
 
 
 def delay_objective(tree: Tree, filter_delay: float, link_delay: float) -> Objective:
     users = below(tree.order, tree.parents, tree.users)
-    return Objective(
-        amount("link_delay", link_delay) * users, amount("filter_delay", filter_delay) * users
-    )
+    return Objective(amount("link_delay", link_delay) * users, amount("filter_delay", filter_delay) * users)
 
 
 def amount(name: str, value: float) -> float:
@@ -87,7 +85,7 @@ def flow_array(tree: Tree, flow: ArrayLike) -> Floats:
             got=float(array[v]),
             hint="f(v) is the size of the union of what the leaves below v want",
         )
-    return np.ascontiguousarray(array)
+    return np.array(array)  # a copy: ours to keep, and one type for the compiled loops
 
 
 def filter_mask(tree: Tree, filters: ArrayLike) -> Bools:

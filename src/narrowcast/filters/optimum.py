@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from narrowcast.errors import UnsupportedError
 from narrowcast.filters._problem import Walked, count, flow_array, traffic_objective, walked
+from narrowcast.filters.cost import traffic
+from narrowcast.filters.flip import improve
 from narrowcast.filters.price import search
-from narrowcast.kernels.filter_cost import objective as cost
 from narrowcast.kernels.filter_optimum import Layout, curve, layout, recover
 from narrowcast.model import Tree
 
@@ -21,8 +22,10 @@ Method = Literal["auto", "exact", "price"]
 METHODS = ("auto", "exact", "price")
 
 # The exact method is chosen up to these: some seconds on one core, and this much memory.
-WORK_LIMIT = 5e9
+WORK_LIMIT = 3e9
 MEMORY_LIMIT = 2 << 30
+# Vertices looked at when moves of the heuristic polish what the price search left open.
+POLISH_LIMIT = 2e7
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -62,20 +65,16 @@ def place(tree: Tree, flow: ArrayLike, k: int, *, method: Method = "auto") -> Pl
     if method not in METHODS:
         raise UnsupportedError(f"no method {method!r} for filters", works=METHODS)
     k, f = count("k", k), flow_array(tree, flow)
-    form = traffic_objective(tree)
-    way = walked(tree, f, form)
+    way = walked(tree, f, traffic_objective(tree))
     most = min(k, int(way.core.can.sum()))
     plan = layout(way.core, most)
     if method == "exact" or (method == "auto" and fits(plan)):
-        mask, best, bound = _exact(tree, way, most, plan)
-        method = "exact"
+        filters, best = _exact(way, most, plan)
+        bound, method = best, "exact"
     else:
-        mask, best, bound = search(way, most)
+        filters, best, bound = _priced(tree, f, way, most)
         method = "price"
-    filters = way.filters(mask)
-    on = np.zeros(tree.n, np.bool_)
-    on[filters] = True
-    total = float(cost(tree.order, tree.parents, f, form.weight, form.price, on))
+    total = traffic(tree, f, filters)
     best, bound = (np.append(a, np.full(k - most, a[-1])) for a in (best, bound))
     lower = min(float(bound[-1]), total)
     gap = (total - lower) / total if total > 0 else 0.0
@@ -88,7 +87,15 @@ def fits(plan: Layout) -> bool:
     return plan.work <= WORK_LIMIT and memory <= MEMORY_LIMIT
 
 
-def _exact(tree: Tree, way: Walked, k: int, plan: Layout) -> tuple[NDArray[np.bool_], Floats, Floats]:
+def _exact(way: Walked, k: int, plan: Layout) -> tuple[Ints, Floats]:
     values, threshold, split = curve(way.core, k, plan)
-    mask = recover(way.core, plan, threshold, split, k)
-    return mask, values, values
+    return way.filters(recover(way.core, plan, threshold, split, k)), values
+
+
+def _priced(tree: Tree, f: Floats, way: Walked, k: int) -> tuple[Ints, Floats, Floats]:
+    mask, best, bound = search(way, k)
+    filters = way.filters(mask)
+    if best[-1] > bound[-1]:
+        polished = improve(tree, f, filters, moves=min(k, int(POLISH_LIMIT // tree.n)), k=k)
+        filters, best[-1] = polished.filters, min(best[-1], polished.after)
+    return filters, best, bound

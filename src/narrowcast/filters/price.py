@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from narrowcast.filters._problem import Walked
 from narrowcast.kernels.filter_core import Core, core_cost
+from narrowcast.kernels.filter_grow import grow
 from narrowcast.kernels.filter_price import priced
 from narrowcast.kernels.filter_splice import pieces
 from narrowcast.kernels.filter_trim import trim
@@ -23,6 +24,8 @@ Bools = NDArray[np.bool_]
 
 # Two charges this near in value lead to the same edge of the hull.
 EDGE = 1e-12
+# Vertices looked at while adding filters greedily: some seconds.
+GROWTH_LIMIT = 5e8
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -59,7 +62,7 @@ def search(way: Walked, k: int) -> tuple[Bools, Floats, Floats]:
 
     Narrows the edge of the hull above k by charging its slope: a handful of O(n log n) steps. If
     no corner has exactly k filters, pieces of the two corners are exchanged, which stays on the
-    edge, and what remains is trimmed greedily.
+    edge, and what remains is added or taken away greedily.
     """
     core = way.core
     low = _point(core, np.zeros(core.parent.size, np.bool_))
@@ -80,8 +83,9 @@ def search(way: Walked, k: int) -> tuple[Bools, Floats, Floats]:
             low = point
         else:
             high = point
+    greedy = _grown(core, known, np.zeros(core.parent.size, np.bool_), k)
     best = low if low.filters == k else _between(core, known, low, high, k)
-    return _finish(core, known, best, high)
+    return _finish(core, known, min(best, greedy, key=_order), high)
 
 
 def _priced(core: Core, price: float) -> _Point:
@@ -95,12 +99,15 @@ def _point(core: Core, mask: Bools) -> _Point:
 def _between(core: Core, known: _Known, low: _Point, high: _Point, k: int) -> _Point:
     """A placement of at most k filters from the two ends of an edge of the hull."""
     candidates = [low]
-    for mask in _spliced(core, low, high, k):
-        point = _trimmed(core, known, mask, k)
-        known.note(point)
-        candidates.append(point)
-    candidates.append(_trimmed(core, known, high.mask, k))
-    return min(candidates, key=lambda point: (point.traffic, point.filters))
+    for mask in (low.mask, *_spliced(core, low, high, k), high.mask):
+        found = _trimmed(core, mask, k) if mask.sum() > k else _grown(core, known, mask, k)
+        known.note(found)
+        candidates.append(found)
+    return min(candidates, key=_order)
+
+
+def _order(point: _Point) -> tuple[float, int]:
+    return point.traffic, point.filters
 
 
 def _spliced(core: Core, low: _Point, high: _Point, k: int) -> list[Bools]:
@@ -127,10 +134,23 @@ def _exchange(low: _Point, high: _Point, piece: NDArray[np.int64], wanted: Bools
     return np.where((piece >= 0) & wanted[piece], high.mask, low.mask)
 
 
-def _trimmed(core: Core, known: _Known, mask: Bools, k: int) -> _Point:
+def _trimmed(core: Core, mask: Bools, k: int) -> _Point:
     removed, _ = trim(core, mask, k)
     mask = mask.copy()
     mask[removed] = False
+    return _point(core, mask)
+
+
+def _grown(core: Core, known: _Known, mask: Bools, k: int) -> _Point:
+    """Up to k filters, as many of them as time allows."""
+    start = _point(core, mask)
+    affordable = int(GROWTH_LIMIT // core.parent.size) + 1
+    added, saving = grow(core, mask, min(k - start.filters, affordable))
+    values = start.traffic - np.cumsum(saving)
+    at = slice(start.filters + 1, start.filters + 1 + added.size)
+    known.best[at] = np.minimum(known.best[at], values)
+    mask = mask.copy()
+    mask[added] = True
     return _point(core, mask)
 
 

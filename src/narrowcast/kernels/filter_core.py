@@ -47,7 +47,15 @@ def core_of(up: Ints, flow: Floats, weight: Floats, can: Bools) -> Core:
             z[v] += bare[v]
             bare[u] += z[v]
             bare_flow[u] += z[v] * flow[v]
-    vertex = np.flatnonzero(alive)
+    size = 0
+    for v in range(n):
+        size += 1 if alive[v] else 0
+    vertex = np.empty(size, np.int64)
+    size = 0
+    for v in range(n):
+        if alive[v]:
+            vertex[size] = v
+            size += 1
     place = np.full(n, -1, np.int64)
     parent = np.full(vertex.size, -1, np.int64)
     for i in range(vertex.size):

@@ -23,6 +23,10 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
+# What a row of a table costs beside its cells, in cells.
+ROW = 8
+
+
 class Layout(NamedTuple):
     """Where everything goes. Counts are in cells: 8 bytes on the stack, 4 for splits and thresholds."""
 
@@ -32,6 +36,7 @@ class Layout(NamedTuple):
     split_at: Ints  # −1 for the child taken up first
     split_width: Ints
     threshold_at: Ints
+    most_states: int
     stack_cells: int
     split_cells: int
     threshold_cells: int
@@ -45,11 +50,13 @@ def layout(core: Core, k: int) -> Layout:
     n = parent.size
     states = np.ones(n, np.int64)
     owner = np.zeros(n, np.int64)
+    most = 1
     for v in range(1, n):
         u = parent[v]
         new = can[u] and flow[v] < flow[owner[u]]
         owner[v] = v if new else owner[u]
         states[v] = states[u] + (1 if new else 0)
+        most = max(most, states[v])
     below = np.full(n, -1, np.int64)
     base = np.zeros(n, np.int64)
     split_at = np.full(n, -1, np.int64)
@@ -64,7 +71,7 @@ def layout(core: Core, k: int) -> Layout:
         n_threshold += width
         top = base[v] + (states[v] + 1) * width
         peak = max(peak, top)
-        work += states[v] * width
+        work += states[v] * (width + ROW)
         if v == 0:
             break
         u = parent[v]
@@ -72,15 +79,13 @@ def layout(core: Core, k: int) -> Layout:
         if below[u] < 0:
             below[u], base[u] = width - 1, base[v]
         else:
-            work += float(rows) * width * (below[u] + 1)
+            work += rows * (float(width) * (below[u] + 1) + ROW)
             below[u] = min(k, below[u] + width - 1)
             split_at[v], split_width[v] = n_split, below[u] + 1
             n_split += rows * (below[u] + 1)
             peak = max(peak, top + rows * (below[u] + 1))
         top = base[u] + rows * (below[u] + 1)
-    return Layout(
-        states, owner, below, split_at, split_width, threshold_at, peak, n_split, n_threshold, work
-    )
+    return Layout(states, owner, below, split_at, split_width, threshold_at, most, peak, n_split, n_threshold, work)
 
 
 @jit
@@ -114,7 +119,7 @@ def curve(core: Core, k: int, plan: Layout) -> tuple[Floats, NDArray[np.int32], 
     stack = np.empty(plan.stack_cells)
     split = np.empty(plan.split_cells, np.int32)
     threshold = np.zeros(plan.threshold_cells, np.int32)
-    arriving = np.empty(plan.states.max())
+    arriving = np.empty(plan.most_states)
     filtered = np.empty(k + 1)  # the row of "a filter at this vertex"
     taken = np.full(n, -1, np.int64)  # most filters in the subtrees taken up so far
     base = np.zeros(n, np.int64)
@@ -125,7 +130,8 @@ def curve(core: Core, k: int, plan: Layout) -> tuple[Floats, NDArray[np.int32], 
         # Close v: what its subtrees gave, plus the links into subtrees without hosts.
         if taken[v] < 0:
             taken[v], base[v] = 0, top
-            stack[top : top + m + 1] = 0.0
+            for i in range(m + 1):
+                stack[top + i] = 0.0
         at, old = base[v], taken[v] + 1
         for i in range(old):
             filtered[i] = stack[at + m * old + i] + core.bare_flow[v]
@@ -154,7 +160,8 @@ def curve(core: Core, k: int, plan: Layout) -> tuple[Floats, NDArray[np.int32], 
             link = core.weight[v] * arriving[s]
             for i in range(width):
                 stack[at + s * width + i] += link
-        stack[at + (rows - 1) * width : at + rows * width] = filtered[:width]
+        for i in range(width):
+            stack[at + (rows - 1) * width + i] = filtered[i]
         top = at + rows * width
         if taken[u] < 0:
             taken[u], base[u] = width - 1, at
@@ -167,13 +174,14 @@ def curve(core: Core, k: int, plan: Layout) -> tuple[Floats, NDArray[np.int32], 
             stack[base[u] + i] = stack[top + i]
         taken[u] = wide - 1
         top = base[u] + rows * wide
-    return stack[base[0] : base[0] + width].copy(), threshold, split
+    values = np.empty(width)
+    for i in range(width):
+        values[i] = stack[base[0] + i]
+    return values, threshold, split
 
 
 @jit
-def recover(
-    core: Core, plan: Layout, threshold: NDArray[np.int32], split: NDArray[np.int32], i: int
-) -> Bools:
+def recover(core: Core, plan: Layout, threshold: NDArray[np.int32], split: NDArray[np.int32], i: int) -> Bools:
     """The placement behind T(w, i, w), from the root down: splits are undone in reverse order."""
     n = core.parent.size
     chosen = np.zeros(n, np.bool_)

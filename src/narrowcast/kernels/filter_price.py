@@ -75,7 +75,7 @@ def bends(core: Core, price: Floats) -> Floats:
                 base0[v] += drop[top] * bend[top]
             top = _meld(low_l, low_r, bend, 1.0, low_l[top], low_r[top])
         Y = filtered[v]
-        if core.can[v] and Y < slope0[v] * flow[v] + base0[v]:
+        if core.can[v] and slope0[v] * flow[v] + base0[v] > Y:
             bend[v] = -np.inf
             top, high[v] = -1, -1
             slope0[v], base0[v], slope1[v], base1[v] = 0.0, Y, 0.0, Y

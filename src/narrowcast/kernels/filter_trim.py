@@ -56,7 +56,8 @@ def trim(core: Core, chosen: Bools, floor: int) -> tuple[Ints, Floats]:
     loss = np.empty(n_out)
     done = 0
     while done < n_out:
-        value, v, seen = heapq.heappop(heap)
+        value, w, seen = heapq.heappop(heap)
+        v = int(w)
         if seen != stamp[v]:
             continue
         removed[done], loss[done] = v, value
