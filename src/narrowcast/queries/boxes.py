@@ -79,5 +79,5 @@ def is_box(boxes: Floats) -> NDArray[np.bool_]:
 
 
 def lows_highs(boxes: Floats) -> tuple[Floats, Floats]:
-    """The two contiguous (n, d) arrays that kernels read."""
-    return np.ascontiguousarray(boxes[:, :, 0]), np.ascontiguousarray(boxes[:, :, 1])
+    """The two (n, d) arrays that kernels read: fresh copies, since a read-only view would compile them twice."""
+    return boxes[:, :, 0].copy(order="C"), boxes[:, :, 1].copy(order="C")
