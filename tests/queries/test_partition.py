@@ -43,14 +43,14 @@ def test_exhaustive_search_over_covers_equals_brute_force_and_no_cover_beats_the
 
 
 def test_a_cover_may_beat_every_partition_when_sizes_do_not_grow_with_the_box():
-    # Everything between 0 and 3 has size 9 except exactly [0,2] and [1,3], which cost nothing.
     def size(boxes):
-        small = [(low, high) in ((0, 2), (1, 3), (0, 0), (3, 3)) for low, high in boxes[:, 0].tolist()]
-        return np.where(small, 0.0, 9.0)
+        return np.array([0.0 if side in ([0, 2], [1, 3]) else 9.0 for side in boxes[:, 0].tolist()])
 
-    boxes = [[[0, 0]], [[2, 2]], [[1, 1]], [[3, 3]]]
-    best = nc.queries.merge(boxes, "exhaustive", km=1, kt=1, ku=1, size=size)
-    assert best.cost <= nc.queries.merge(boxes, "partition", km=1, kt=1, ku=1, size=size).cost
+    boxes, k = [[[0, 1]], [[1, 2]], [[2, 3]]], {"km": 1, "kt": 1, "ku": 0, "size": size}
+    cover = nc.queries.merge(boxes, "exhaustive", **k)
+    assert cover.sets == ((0, 1), (1, 2))
+    assert cover.cost == 2
+    assert nc.queries.merge(boxes, "partition", **k).cost == 10
 
 
 @pytest.mark.parametrize("procedure", ["polygon", "exact"])

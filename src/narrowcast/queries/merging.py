@@ -56,7 +56,7 @@ def merge(
     >>> plan.sets, plan.cost, plan.baseline
     (((0, 1, 2),), 74.0, 75.0)
     """
-    chosen = _algorithm(method, starts, inner)
+    chosen = algorithm(method, starts, inner)
     problem = _problem(boxes, constants or Constants(km, kt, ku, ka), procedure, size)
     return box_plan(problem, chosen(problem, seed=seed), method, seed)
 
@@ -88,7 +88,7 @@ def _problem(boxes: ArrayLike, constants: Constants, procedure: str | Procedure,
     return BoxProblem(as_boxes(boxes, finite=isinstance(sizes, Area)), constants, as_procedure(procedure), sizes)
 
 
-def _algorithm(method: str, starts: int, inner: str) -> Algorithm:
+def algorithm(method: str, starts: int, inner: str) -> Algorithm:
     """The algorithm of a name, with the parameters that are its own."""
     if method == "directed":
         return Directed(starts)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from narrowcast.errors import InputError
 from narrowcast.queries.boxes import Floats, bounding_each
 from narrowcast.queries.constants import Constants
@@ -43,6 +45,7 @@ class MergePlan:
     pieces: tuple[Floats, ...]
     cost: float
     terms: CostTerms
+    sizes: Floats  # objects sent for each set
     baseline: float
     method: str
     procedure: str
@@ -76,12 +79,20 @@ def box_plan(problem: BoxProblem, sets: tuple[Set, ...], method: str, seed: int)
         pieces,
         terms.total,
         terms,
+        set_sizes(problem, sets),
         baseline(problem),
         method,
         problem.procedure.name,
         problem.constants,
         seed,
     )
+
+
+def set_sizes(problem: BoxProblem, sets: Sequence[Set]) -> Floats:
+    """How much is sent for each set."""
+    if isinstance(problem.procedure, Rectangle) and sets:
+        return np.asarray(problem.size(bounding_each(problem.boxes, sets)))
+    return np.array([problem.terms(members).size for members in sets])
 
 
 def baseline(problem: Problem) -> float:

@@ -105,6 +105,22 @@ class BoxProblem:
         costs: Floats = km + kt * sizes + ku * (counts * sizes - own)
         return costs
 
+    def costs(self, sets: Sequence[Set]) -> Floats:
+        """The cost of each set."""
+        if not isinstance(self.procedure, Rectangle):
+            return np.array([self.cost(members) for members in sets])
+        sizes = self.size(bounding_each(self.boxes, sets))
+        rows, starts = flat(sets)
+        counts, own = np.diff(starts, append=rows.size), np.add.reduceat(self.alone[rows], starts)
+        km, kt, ku = self.constants.folded
+        costs: Floats = km + kt * sizes + ku * (counts * sizes - own)
+        return costs
+
+    def extend(self, boxes: Floats) -> None:
+        """More queries, numbered on from the last. Nothing known so far changes."""
+        self.boxes = np.concatenate([self.boxes, boxes])
+        self.alone = np.concatenate([self.alone, self.size(boxes)])
+
     def subset(self, members: Sequence[int]) -> BoxProblem:
         return BoxProblem(self.boxes[list(members)], self.constants, self.procedure, self.size)
 

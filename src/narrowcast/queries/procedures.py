@@ -7,6 +7,7 @@ share data, so that a client hears nothing it did not ask for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple, Protocol
@@ -112,8 +113,7 @@ class Exact:
     def sent(self, boxes: Floats, alone: Floats, size: Sizes) -> Sent:
         if len(boxes) == 1:
             return Sent(1, float(alone[0]), alone)
-        cells, members = arrangement(boxes, size)
-        return Sent(len(np.unique(members, axis=0)), float(cells.sum()), alone)
+        return Sent(len(combinations(boxes)), float(arrangement(boxes, size)[0].sum()), alone)
 
 
 PROCEDURES: dict[str, Procedure] = {"rectangle": Rectangle(), "polygon": Polygon(), "exact": Exact()}
@@ -148,35 +148,60 @@ def arrangement(boxes: Floats, size: Sizes) -> tuple[Floats, NDArray[np.bool_]]:
     Per axis the cells are the coordinates themselves and the open gaps between them, alternating, so that
     every point lies in exactly one. Cells that no box holds are left out.
     """
-    k, d, _ = boxes.shape
-    cuts = [np.unique(boxes[:, j]) for j in range(d)]
-    shape = [2 * cut.size - 1 for cut in cuts]
-    if float(np.prod(shape, dtype=float)) * k > MAX_CELLS:
-        raise InputError(
-            f"the exact cover of {k} queries in {d} dimensions has too many cells",
-            name="procedure",
-            got="exact",
-            hint="use method='cluster' or procedure='polygon'",
-        )
-    # The closed hull of each cell; an odd index is a gap.
-    hulls = [
-        np.stack([cut[np.arange(n) // 2], cut[(np.arange(n) + 1) // 2]], -1) for cut, n in zip(cuts, shape, strict=True)
-    ]
+    d = boxes.shape[1]
+    hulls = [_hulls(np.unique(boxes[:, j])) for j in range(d)]
+    held = [_holds(hulls[j], boxes[:, j]) for j in range(d)]
+    members = _product(held)
+    shape = [len(hull) for hull in hulls]
     grid = np.stack([hull[at] for hull, at in zip(hulls, np.indices(shape).reshape(d, -1), strict=True)], axis=1)
     sizes = size(grid).reshape(shape)
     for axis in range(d):  # open gap = closed hull − its two ends
         sizes = np.moveaxis(sizes, axis, 0).copy()
         sizes[1::2] -= sizes[:-1:2] + sizes[2::2]
         sizes = np.moveaxis(sizes, 0, axis)
-    held = [reduce(np.logical_and, (_axis_mask(hulls[j], box[j], j, d) for j in range(d))).ravel() for box in boxes]
-    members = np.stack(held, axis=1)
     some = members.any(axis=1)
     return np.maximum(sizes.ravel()[some], 0.0), members[some]
 
 
-def _axis_mask(hull: Floats, side: Floats, axis: int, d: int) -> NDArray[np.bool_]:
-    inside = (hull[:, 0] >= side[0]) & (hull[:, 1] <= side[1])
-    return np.asarray(inside.reshape([-1 if j == axis else 1 for j in range(d)]))
+def combinations(boxes: Floats) -> NDArray[np.bool_]:
+    """Every combination of boxes that a row can lie in, each once: (combinations, boxes).
+
+    A null lies only where nothing is asked of its attribute, a NaN where there is no upper bound
+    (Spark holds it greater than every number): each is a place of its own on an axis.
+    """
+    held = []
+    for j in range(boxes.shape[1]):
+        low, high = boxes[:, j, 0], boxes[:, j, 1]
+        nan = np.isposinf(high)
+        held.append(
+            np.concatenate([_holds(_hulls(np.unique(boxes[:, j])), boxes[:, j]), [nan & np.isneginf(low)], [nan]])
+        )
+    members = np.unique(_product(held), axis=0)
+    return members[members.any(axis=1)]
+
+
+def _hulls(cuts: Floats) -> Floats:
+    """The closed hulls of an axis's cells: coordinate, gap, coordinate, …"""
+    at = np.arange(2 * cuts.size - 1)
+    return np.stack([cuts[at // 2], cuts[(at + 1) // 2]], axis=-1)
+
+
+def _holds(hulls: Floats, sides: Floats) -> NDArray[np.bool_]:
+    """Which boxes, by their sides on this axis, hold which cells of it: (cells, boxes)."""
+    return np.asarray((hulls[:, None, 0] >= sides[:, 0]) & (hulls[:, None, 1] <= sides[:, 1]))
+
+
+def _product(held: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Which boxes hold each cell of the whole grid, the last axis fastest."""
+    k = held[0].shape[1]
+    if float(np.prod([len(axis) for axis in held], dtype=float)) * k > MAX_CELLS:
+        raise InputError(
+            f"the exact cover of {k} queries in {len(held)} dimensions has too many cells",
+            name="procedure",
+            got="exact",
+            hint="use method='cluster' or procedure='polygon'",
+        )
+    return reduce(lambda a, b: (a[:, None] & b[None]).reshape(-1, k), held)
 
 
 def _inside(boxes: Floats, outer: Floats) -> NDArray[np.bool_]:
