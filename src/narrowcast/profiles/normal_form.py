@@ -20,7 +20,7 @@ Box: TypeAlias = Mapping[str, ValueSet]
 Boxes: TypeAlias = list[dict[str, ValueSet]]
 
 # Intersections of boxes that one AND may take.
-WORK = 20_000
+WORK = 10_000
 # Up to here every pair is tested for absorption; beyond, only boxes of one attribute absorb.
 PAIRWISE = 40
 # A merged set with more patterned pieces than this stays several boxes.

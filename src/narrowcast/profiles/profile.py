@@ -9,9 +9,9 @@ from typing import Any
 
 from narrowcast.profiles import syntax
 from narrowcast.profiles.compare import covered, disjoint
-from narrowcast.profiles.limits import LIMITS, Limits, check
+from narrowcast.profiles.limits import LIMITS, UNBOUND, Limits, check
 from narrowcast.profiles.normal_form import Box, boxes
-from narrowcast.profiles.syntax import And, Expression, IsNull, Kind, Or
+from narrowcast.profiles.syntax import And, Expression, IsNull, Kind, Not, Or
 from narrowcast.profiles.text import to_text
 from narrowcast.profiles.truth import truth
 
@@ -43,9 +43,7 @@ class Profile:
         """
         from narrowcast.profiles.parse import parse
 
-        if limits is None:
-            return cls(parse(text))
-        return cls(check(text, parse, limits))
+        return cls(check(text, parse, UNBOUND if limits is None else limits))
 
     @classmethod
     def from_expression(cls, expression: Expression) -> Profile:
@@ -125,7 +123,11 @@ class Profile:
             return all(Profile(part).covers(other) for part in mine.parts)
         if isinstance(mine, Or) and any(Profile(part).covers(other) for part in mine.parts):
             return True
-        return isinstance(theirs, And) and any(self.covers(Profile(part)) for part in theirs.parts)
+        if not isinstance(theirs, And):
+            return False
+        # a - b - c - … is inside a, however much is taken away.
+        base = [part for part in theirs.parts if not isinstance(part, Not)]
+        return len(base) < len(theirs.parts) and self.covers(Profile(syntax.conjunction(base)))
 
     def overlaps(self, other: Profile) -> bool:
         """Whether some message may match both; a no is proven."""
