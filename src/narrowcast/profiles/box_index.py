@@ -120,6 +120,7 @@ def build(
         span_low=sets.low.astype(np.int32),
         span_high=sets.high.astype(np.int32),
         **blocks,
+        post_target=np.where(np.diff(target_start)[blocks["post_box"]] == 1, first_target[order_in_blocks], -1).astype(np.int32),
         **keys,
         **_sides(**blocks, **dims, plain=np.diff(union_start) == 0, sizes=sizes),
     )
@@ -148,9 +149,11 @@ def _file(
     used, block = np.unique(key_start[which] + codes, return_inverse=True)
     key_block = np.full(int(key_start[-1]), -1, np.int32)
     key_block[used] = np.arange(used.size)
-    # Open boxes: one block per narrowest attribute, and one (−1) for boxes that ask nothing.
+    # Open boxes: one block if bitsets can cover all attributes, else one per narrowest attribute.
     rest = np.flatnonzero(~filed)
     narrowest = np.where(best[rest] >= 0, np.append(dim_attribute, -1)[best[rest]], -1)
+    if sizes.size <= MAX_SIDES:
+        narrowest[:] = -1
     opened, open_block = np.unique(narrowest, return_inverse=True)
     keys = {
         "key_attribute": key_attribute.astype(np.int32),
