@@ -141,7 +141,8 @@ def _plain(array: pa.Array, type_: pa.DataType) -> NDArray[Any]:
         array = array.cast(type_)
     if array.null_count:
         array = pc.fill_null(array, pa.scalar(0, type_))
-    return array.to_numpy()
+    values: NDArray[Any] = array.to_numpy()
+    return values
 
 
 class _Located:
@@ -203,7 +204,8 @@ class _Booleans:
 
     def __call__(self, array: pa.Array) -> Codes:
         codes = pc.add(array.cast(pa.int32()), pa.scalar(self.start, pa.int32()))
-        return pc.fill_null(codes, NULL_CODE).to_numpy().copy()
+        result: Codes = pc.fill_null(codes, NULL_CODE).to_numpy()
+        return result
 
 
 class _Others:
@@ -226,7 +228,8 @@ class _Dictionary:
 
     def __call__(self, array: pa.Array) -> Codes:
         table = np.append(self.values(array.dictionary), np.int32(NULL_CODE)).astype(np.int32)
-        return table[pc.fill_null(array.indices.cast(pa.int64()), len(table) - 1).to_numpy()]
+        place: NDArray[np.int64] = pc.fill_null(array.indices.cast(pa.int64()), len(table) - 1).to_numpy()
+        return table[place]
 
 
 class _Strings:

@@ -38,7 +38,9 @@ def columns_of(
     for name, used in uses.items():
         places = table.schema.get_all_field_indices(name)
         if len(places) > 1:
-            raise InputError(f"the table has {len(places)} columns named {name!r}", name=name, hint="rename all but one")
+            raise InputError(
+                f"the table has {len(places)} columns named {name!r}", name=name, hint="rename all but one"
+            )
         if places:
             columns[name] = table.column(places[0])
             _check_type(name, columns[name].type, used)
@@ -56,7 +58,9 @@ def _absent(name: str, present: list[str]) -> InputError:
         f"the table has no column {name!r}, which profiles ask for",
         name=name,
         allowed=present,
-        hint=f"did you mean {' or '.join(map(repr, folded or close))}?" if folded or close else "missing='null' takes it as null",
+        hint=f"did you mean {' or '.join(map(repr, folded or close))}?"
+        if folded or close
+        else "missing='null' takes it as null",
     )
 
 
