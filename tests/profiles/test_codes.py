@@ -114,6 +114,16 @@ def test_long_columns_of_strings_are_found_like_short_ones() -> None:
         agree(pa.array(words), texts)
 
 
+def test_dictionaries_larger_than_their_column_are_read_where_used() -> None:
+    words = [f"w{k}" for k in range(500)]
+    coded = pa.DictionaryArray.from_arrays(pa.array([7, None, 499, 7, 0]), pa.array(words))
+    for column in (coded, coded.slice(1), coded.slice(1, 1)):
+        agree(column, ["x = 'w7'", "x > 'w3'", "x <> 'w499'", "x IS NULL", "x LIKE '%9_'"])
+    viewed = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", "b"], pa.string_view()))
+    rows, _ = Matcher(["x = 'b'", "x LIKE '_b%' OR x LIKE '%b'"]).match(pa.table({"x": viewed}))
+    assert rows.tolist() == [1, 1]
+
+
 def test_booleans_and_columns_of_nothing() -> None:
     agree(pa.array([True, False]), ["x", "NOT x", "x = TRUE", "x < TRUE", "x IS NULL", "x IS NOT FALSE"])
     agree(pa.nulls(3), ["x > 1", "x IS NULL", "x = 'a'", "x IS NOT NULL"])
