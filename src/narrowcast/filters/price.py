@@ -25,7 +25,7 @@ Bools = NDArray[np.bool_]
 # Two charges this near in value lead to the same edge of the hull.
 EDGE = 1e-12
 # Vertices looked at while adding filters greedily: some seconds.
-GROWTH_LIMIT = 5e8
+GROWTH_LIMIT = 2e8
 
 
 @dataclass(frozen=True, eq=False, slots=True)
