@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test check nightly bench lock clean
+.PHONY: help setup demo test lint check nightly bench lock clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,10 +25,12 @@ demo: setup  ## the main job on embedded defaults
 test: setup  ## every test but the nightly sizes
 	$(BIN)/python -m pytest
 
-check: setup  ## style, types, rooms, fast tests
+lint: setup  ## style, types, rooms
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
+
+check: lint  ## style, types, rooms, and the tests that need no Java
 	$(BIN)/python -m pytest -m 'not nightly and not spark'
 
 nightly: setup  ## the large sizes: 10^5 profiles against SQLite, 10^4 against Spark SQL

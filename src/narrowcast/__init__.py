@@ -11,7 +11,6 @@ Heavy parts load on first use, so that importing costs next to nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from narrowcast.model import Interest, Topology, Tree
     from narrowcast.profiles import Matcher, Profile
 
-__version__ = version("narrowcast")
+__version__ = "0.1.0"
 
 _ROOMS = ("channels", "errors", "filters", "queries", "semantic", "workloads")
 _NAMES = {

@@ -1,0 +1,136 @@
+"""The one Spark session of a process, with defaults for small machines."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from narrowcast.errors import InputError
+from narrowcast.pipeline.java import java_home
+
+try:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+except ImportError as error:
+    raise InputError("the pipeline needs PySpark", hint="pip install 'narrowcast[spark]'") from error
+
+DEFAULT_MASTER = "local[*]"
+QUIET = Path(__file__).with_name("log4j2.properties")
+
+
+def session(
+    master: str = DEFAULT_MASTER,
+    *,
+    memory: str = "1g",
+    ui: bool = False,
+    extra: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The process's Spark session, started at the first call (about 8 s).
+
+    `master` is `local[n]` or the address of a cluster; `memory` is the driver's heap, which on
+    `local` is all of Spark's; `extra` are further Spark settings and win over the defaults. A session
+    that runs already is returned as it is, also one that somebody else started; asking for another
+    master then is an InputError.
+
+        spark = session("local[2]")
+        spark.range(3).count()
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None and not running.sparkContext._jsc.sc().isStopped():
+        return _same(running, master)
+    local = master.startswith("local")
+    if not local:
+        _reachable(master)
+    os.environ["JAVA_HOME"] = str(java_home())
+    if local:
+        # The workers must be this very Python, not the first python3 on the PATH.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("narrowcast")
+    for key, value in (_defaults(local, memory, ui) | dict(extra or {})).items():
+        builder = builder.config(key, value)
+    try:
+        spark = builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        line = str(error).splitlines()[0]
+        raise InputError(f"Spark does not start at {master}: {line}", name="master", got=master) from error
+    if not local:
+        spark.sparkContext.addPyFile(str(package_zip()))
+    return spark
+
+
+def _same(running: SparkSession, master: str) -> SparkSession:
+    has = running.sparkContext.master
+    if master in (has, DEFAULT_MASTER):
+        return running
+    raise InputError(
+        f"this process already has a Spark session at {has}, so none at {master} can start",
+        name="master",
+        got=master,
+        hint="stop it first, or use another process",
+    )
+
+
+def _reachable(master: str) -> None:
+    """Say at once that nobody listens: Spark itself tries for a minute, then blames its own state."""
+    if not master.startswith("spark://"):
+        return
+    for address in master.removeprefix("spark://").split(","):
+        place = urlsplit(f"spark://{address}")
+        try:
+            with socket.create_connection((place.hostname or "", place.port or 7077), timeout=10):
+                return
+        except OSError:
+            continue
+    raise InputError(f"no Spark master answers at {master}", name="master", got=master)
+
+
+def _defaults(local: bool, memory: str, ui: bool) -> dict[str, str]:
+    scratch = tempfile.mkdtemp(prefix="narrowcast-spark-")
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    options = f'-Xss4m -Duser.timezone=UTC "-Dlog4j2.configurationFile={QUIET.as_uri()}"'
+    settings = {
+        "spark.driver.memory": memory,
+        # -Xss: a long regular expression overflows the default stack of the JVM's threads.
+        "spark.driver.extraJavaOptions": options,
+        "spark.executor.extraJavaOptions": "-Xss4m -Duser.timezone=UTC",
+        "spark.ui.enabled": str(ui).lower(),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+        "spark.sql.shuffle.partitions": str(max(2, 2 * (os.cpu_count() or 1))),
+    }
+    if local:
+        settings |= {
+            "spark.local.dir": f"{scratch}/local",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
+    return settings
+
+
+def package_zip() -> Path:
+    """This package as one file for executors that do not have it, with its metadata (the version)."""
+    root = Path(__file__).parents[1]
+    folder = Path(tempfile.mkdtemp(prefix="narrowcast-zip-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    has = version("narrowcast")
+    target = folder / "narrowcast.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(root.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                archive.write(file, Path("narrowcast") / file.relative_to(root))
+        archive.writestr(
+            f"narrowcast-{has}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: narrowcast\nVersion: {has}\n"
+        )
+    return target
