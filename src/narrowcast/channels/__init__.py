@@ -2,5 +2,6 @@
 
 from narrowcast.channels.cost import Cost, cost, illegal
 from narrowcast.channels.plan import METHODS, ChannelPlan, plan
+from narrowcast.channels.search import Progress
 
-__all__ = ["METHODS", "ChannelPlan", "Cost", "cost", "illegal", "plan"]
+__all__ = ["METHODS", "ChannelPlan", "Cost", "Progress", "cost", "illegal", "plan"]
