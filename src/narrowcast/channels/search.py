@@ -67,10 +67,11 @@ def search(
     seed: int,
     clock: Clock,
     progress: Callable[[Progress], None] | None = None,
+    work: float = WORK,
 ) -> Maps:
     """The best plan found; never worse than any of `starts`, and a local optimum of single moves.
 
-    Without a time limit the work is fixed, and the same seed gives the same plan.
+    Without a time limit `work` is fixed, and the same seed gives the same plan.
     """
     if points.n == 0:
         return starts[0]
@@ -78,7 +79,7 @@ def search(
     rng = np.random.default_rng([seed, 1])
     best = polish(points, best, groups, prices, rng, clock)
     report = Report(points, groups, prices, clock, progress, _cost(points, best, groups, prices))
-    for candidate in _annealed(points, best, groups, prices, rng, clock, report):
+    for candidate in _annealed(points, best, groups, prices, rng, clock, report, work):
         polished = polish(points, candidate, groups, prices, rng, clock)
         if report.better(polished):
             best = polished
@@ -122,10 +123,11 @@ def _annealed(
     rng: np.random.Generator,
     clock: Clock,
     report: Report,
+    work: float,
 ) -> Iterator[Maps]:
     """Annealed plans: one, or several for a small system, or none where there is no time to cool."""
     mean = _cost(points, start, groups, prices) / points.n
-    if mean <= 0:
+    if mean <= 0 or work <= 0:
         return
     if points.n <= SMALL:
         heats = [HOT * mean * (COLD / HOT) ** (i / 79) for i in range(80)]
@@ -136,15 +138,15 @@ def _annealed(
             anneal(points, state, prices, heats, rng)
             yield state.session_of, state.group_of
         return
-    sweeps = affordable(points, start[1].size, clock, prices, groups, start)
+    sweeps = affordable(points, start, groups, prices, clock, work)
     if sweeps >= FEWEST_SWEEPS:
         yield _cooled(points, start, groups, prices, sweeps, mean, rng, clock, report)
 
 
-def affordable(points: Points, sessions: int, clock: Clock, prices: Prices, groups: int, start: Maps) -> int:
+def affordable(points: Points, start: Maps, groups: int, prices: Prices, clock: Clock, work: float) -> int:
     """How many sweeps there is time for."""
     if clock.limit is None:
-        return int(min(MOST_SWEEPS, WORK / (points.n * (sessions / PARTS + 100))))
+        return int(min(MOST_SWEEPS, work / (points.n * (start[1].size / PARTS + 100))))
     state = pack(points, *start, groups)
     began = monotonic()
     anneal(points, state, prices, [0.0], np.random.default_rng(0))

@@ -52,3 +52,11 @@ def anneal(points: Points, state: State, prices: Prices, heats: list[float], rng
             points.offsets, points.users, points.rates, orders, state, prices, np.array(heats), NOISE, starts, group_starts
         )  # fmt: skip
     )
+
+
+def descend(points: Points, state: State, prices: Prices, order: Ints, most: int = 50) -> None:
+    """Move points in this order, only where that lowers the cost, until none moves."""
+    starts = np.zeros(points.n, np.int64)
+    for _ in range(most):
+        if kernel.sweep(points.offsets, points.users, points.rates, order, state, prices, 0.0, NOISE, starts) == 0:
+            return
