@@ -58,7 +58,7 @@ def test_without_any_java_the_runtime_from_pip_is_wrapped() -> None:
     assert java._ask(home / "bin" / "java") is not None
     assert java.java_home() == home
     with pytest.raises(InputError, match="none was found"):
-        java.java_home(system=True)
+        java.java_home(system_only=True)
 
 
 @pytest.mark.usefixtures("bare_machine")

