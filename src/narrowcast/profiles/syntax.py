@@ -1,0 +1,166 @@
+"""The nodes of a condition. Frozen, hashable, and equal only when their meaning is.
+
+    Expression = Compare | Between | In | Like | IsNull      one attribute each: the terms
+               | And | Or | Not | IsTrue                     logic over parts
+               | Constant                                    TRUE, FALSE or NULL (unknown)
+
+A term carries its constant's kind, because Python holds `1 == True` and this language does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["number", "string", "boolean", "timestamp"]
+Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
+Value: TypeAlias = int | float | str | bool | datetime
+
+MIRRORED: dict[Operator, Operator] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+_KINDS: dict[type, Kind] = {bool: "boolean", int: "number", float: "number", str: "string", datetime: "timestamp"}
+
+
+def kind_of_constant(value: Value) -> Kind:
+    """The kind of a constant: number, string, boolean or timestamp."""
+    return _KINDS[type(value)]
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`attribute op value`."""
+
+    attribute: str
+    op: Operator
+    value: Value
+    kind: Kind = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", _KINDS[type(self.value)])
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """`attribute BETWEEN low AND high`, both ends included."""
+
+    attribute: str
+    low: Value
+    high: Value
+    kind: Kind = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", _KINDS[type(self.low)])
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """`attribute IN (values)`; with `has_null` a miss is unknown instead of false. Never without a value."""
+
+    attribute: str
+    values: tuple[Value, ...]
+    has_null: bool = False
+    kind: Kind = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", _KINDS[type(self.values[0])])
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """`attribute LIKE pattern`, the backslash being the escape."""
+
+    attribute: str
+    pattern: str
+    kind: Kind = field(init=False, default="string")
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """`attribute IS NULL`: never unknown."""
+
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All parts; at least two, none of them an And when built by `conjunction`."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any part; at least two, none of them an Or when built by `disjunction`."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite; unknown stays unknown."""
+
+    part: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class IsTrue:
+    """`(part) IS TRUE`: unknown becomes false."""
+
+    part: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """TRUE, FALSE, or NULL as `None`."""
+
+    value: bool | None
+
+
+Term: TypeAlias = Compare | Between | In | Like | IsNull
+Expression: TypeAlias = Term | And | Or | Not | IsTrue | Constant
+TERMS = (Compare, Between, In, Like, IsNull)
+
+
+def conjunction(parts: Iterable[Expression]) -> Expression:
+    """AND of the parts, flat; of none it is TRUE.
+
+    >>> conjunction([IsNull("a"), And((IsNull("b"), IsNull("c")))])
+    And(parts=(IsNull(attribute='a'), IsNull(attribute='b'), IsNull(attribute='c')))
+    """
+    flat: list[Expression] = []
+    for part in parts:
+        flat.extend(part.parts) if isinstance(part, And) else flat.append(part)
+    return And(tuple(flat)) if len(flat) > 1 else flat[0] if flat else Constant(True)
+
+
+def disjunction(parts: Iterable[Expression]) -> Expression:
+    """OR of the parts, flat; of none it is FALSE."""
+    flat: list[Expression] = []
+    for part in parts:
+        flat.extend(part.parts) if isinstance(part, Or) else flat.append(part)
+    return Or(tuple(flat)) if len(flat) > 1 else flat[0] if flat else Constant(False)
+
+
+def minus(wide: Expression, narrow: Expression) -> Expression:
+    """What `wide` matches and `narrow` does not: a message that `narrow` is unknown about stays."""
+    return conjunction((wide, Not(IsTrue(narrow))))
+
+
+def terms(expression: Expression) -> Iterator[Term]:
+    """Every term, left to right, without recursion."""
+    waiting: list[Expression] = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (And, Or)):
+            waiting.extend(reversed(node.parts))
+        elif isinstance(node, (Not, IsTrue)):
+            waiting.append(node.part)
+        elif not isinstance(node, Constant):
+            yield node
+
+
+def count_terms(expression: Expression) -> int:
+    """Atomic predicates; an IN list counts every value it lists."""
+    return sum(len(t.values) + t.has_null if isinstance(t, In) else 1 for t in terms(expression))
