@@ -57,7 +57,11 @@ def session(
         os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("narrowcast")
-    for key, value in (_defaults(local, memory, ui) | dict(extra or {})).items():
+    settings = _defaults(local, memory, ui)
+    for key, value in (extra or {}).items():
+        # Java's options add up; everything else given wins.
+        settings[key] = f"{settings[key]} {value}" if key.endswith("JavaOptions") and key in settings else value
+    for key, value in settings.items():
         builder = builder.config(key, value)
     try:
         spark = builder.getOrCreate()
