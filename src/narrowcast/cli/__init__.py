@@ -22,7 +22,7 @@ def run(arguments: Sequence[str]) -> int:
 
     from narrowcast.cli.app import app
 
-    usage_error = typer.BadParameter.__mro__[1]
+    usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
         result = typer.main.get_command(app).main(list(arguments), prog_name="narrowcast", standalone_mode=False)
         return result if isinstance(result, int) else 0

@@ -34,7 +34,8 @@ class Interval:
     high_closed: bool = False
 
 
-EVERYTHING = (Interval(),)
+ANYTHING = Interval()
+EVERYTHING = (ANYTHING,)
 
 
 def _after(value: Any, scale: Scale) -> Cut:

@@ -33,7 +33,11 @@ def check(text: str, parse: Callable[[str, int], Expression], limits: Limits) ->
     if n_bytes > limits.n_bytes:
         message = f"the profile has {n_bytes} bytes and may have {limits.n_bytes}"
         raise ProfileError(message, text=text, position=limits.n_bytes, hint="split it into several subscriptions")
-    expression = parse(text, limits.depth)
+    return check_size(parse(text, limits.depth), text, limits)
+
+
+def check_size(expression: Expression, text: str, limits: Limits) -> Expression:
+    """Refuse a condition with too much nesting, too many terms or too many conjuncts."""
     if depth(expression) > limits.depth:
         message = f"the profile is nested more than {limits.depth} deep"
         raise ProfileError(message, text=text, hint="AND, OR, NOT and IS TRUE inside one another count")

@@ -69,9 +69,7 @@ def count_conjuncts(expression: Expression) -> int:
 
 
 def _count(node: Expression, wanted: bool) -> int:
-    if isinstance(node, TERMS) or isinstance(node, Constant):
-        return 1
-    if _is_one_set(node):
+    if isinstance(node, (*TERMS, Constant)) or _is_one_set(node):
         return 1
     if isinstance(node, Not):
         return _count(node.part, not wanted)
@@ -79,7 +77,8 @@ def _count(node: Expression, wanted: bool) -> int:
         if wanted:
             return _count(node.part, True)
         # The complement of n boxes: one choice of attribute from each.
-        return min(_CAP, max(2, sum(1 for _ in terms(node))) ** min(64, _count(node.part, True)))
+        choices: int = max(2, sum(1 for _ in terms(node))) ** min(64, _count(node.part, True))
+        return min(_CAP, choices)
     counts = [_count(part, wanted) for part in node.parts]
     if isinstance(node, And) != wanted:
         return min(_CAP, sum(counts))

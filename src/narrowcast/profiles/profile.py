@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -53,12 +53,12 @@ class Profile:
         return cls(expression)
 
     @classmethod
-    def from_criteria(cls, criteria: Mapping[str, Any]) -> Profile:
+    def from_criteria(cls, criteria: Mapping[str, Any] | Sequence[Any]) -> Profile:
         """From (type, name, operator, value) criteria under major, minor and sub keys.
 
         >>> ibm = {"major": ["string", "financial", "NYSE"], "where": ["float", "current_price", ">", 100]}
         >>> str(Profile.from_criteria(ibm))
-        "financial = 'NYSE' AND current_price > 100.0"
+        "financial = 'NYSE' AND current_price > 100"
         """
         from narrowcast.profiles.criteria import read_criteria
 

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 
 from narrowcast.profiles import emptiness, intervals
-from narrowcast.profiles.intervals import EVERYTHING, Interval, Scale
+from narrowcast.profiles.intervals import ANYTHING, EVERYTHING, Interval, Scale
 from narrowcast.profiles.like import Likes, like
 from narrowcast.profiles.values import below, classify, is_nan, same
 
@@ -31,7 +31,7 @@ class StringPiece:
     and ONE (`_`); patterns that an interval can express are never kept here.
     """
 
-    interval: Interval = Interval()
+    interval: Interval = ANYTHING
     likes: Likes = frozenset()
 
     def holds(self, text: str) -> bool:
@@ -42,7 +42,7 @@ class StringPiece:
         """Whether it is certain that no string is in the piece; a piece too hard to tell is not empty."""
         if not self.likes:
             return not intervals.union((self.interval,), "string")
-        if len(self.likes) == 1 and self.interval == Interval():
+        if len(self.likes) == 1 and self.interval == ANYTHING:
             return False  # a kept pattern matches something and misses something
         return emptiness.is_empty(self.interval, self.likes) is True
 
@@ -240,5 +240,5 @@ def _other_strings(pieces: Sequence[StringPiece]) -> tuple[StringPiece, ...]:
 
 def _outside(piece: StringPiece) -> tuple[StringPiece, ...]:
     outside = [StringPiece(interval) for interval in intervals.complement((piece.interval,), "string")]
-    outside += [StringPiece(Interval(), frozenset({(pattern, not wanted)})) for pattern, wanted in piece.likes]
+    outside += [StringPiece(ANYTHING, frozenset({(pattern, not wanted)})) for pattern, wanted in piece.likes]
     return _any_string(outside)

@@ -32,17 +32,22 @@ from narrowcast.profiles.values import microseconds
 Dialect: TypeAlias = Literal["narrowcast", "sqlite", "spark"]
 
 # Words that our grammar, SQLite or Spark would not take as a bare column name.
-RESERVED = frozenset(
-    """
+_RESERVED = """
     ADD ALL ALTER AND ANTI ANY AS AUTOINCREMENT BETWEEN BOTH CASE CAST CHECK COLLATE COLUMN COMMIT CONSTRAINT CREATE
     CROSS CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER DEFAULT DEFERRABLE DELETE DISTINCT DROP ELSE END
     ESCAPE EXCEPT EXISTS FALSE FETCH FILTER FOR FOREIGN FROM FULL GRANT GROUP HAVING IN INDEX INNER INSERT INTERSECT
     INTERVAL INTO IS ISNULL JOIN LATERAL LEADING LEFT LIKE LIMIT MINUS NATURAL NOT NOTNULL NULL OFFSET ON ONLY OR
     ORDER OUTER OVERLAPS PRIMARY REFERENCES RIGHT SELECT SEMI SESSION_USER SET SOME TABLE THEN TO TRAILING
     TRANSACTION TRUE UNION UNIQUE UNKNOWN UPDATE USER USING VALUES WHEN WHERE WITH WITHIN
-    """.split()
-)
+"""
+RESERVED = frozenset(_RESERVED.split())
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
+
+
+def _is_plain(attribute: str) -> bool:
+    if _PLAIN_NAME.fullmatch(attribute) is None:
+        return False
+    return not any(part.upper() in RESERVED for part in attribute.split("."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +55,8 @@ class _Writer:
     dialect: Dialect
 
     def name(self, attribute: str) -> str:
-        if self.dialect == "narrowcast" and _PLAIN_NAME.fullmatch(attribute):
-            if not any(part.upper() in RESERVED for part in attribute.split(".")):
-                return attribute
+        if self.dialect == "narrowcast" and _is_plain(attribute):
+            return attribute
         return "`" + attribute.replace("`", "``") + "`"
 
     def string(self, value: str) -> str:

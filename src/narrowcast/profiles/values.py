@@ -96,7 +96,7 @@ def below(value: Plain, constant: Plain) -> bool:
     """Whether a value of the constant's kind is less than the constant."""
     if type(value) is Decimal and type(constant) is float:
         return value < as_decimal(constant)
-    return value < constant  # type: ignore[operator,no-any-return]  # NaN: False, as it should
+    return value < constant  # type: ignore[operator]  # False for NaN, as it should be
 
 
 def same(value: Plain, constant: Plain) -> bool:

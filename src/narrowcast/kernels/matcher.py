@@ -1,0 +1,258 @@
+"""Which boxes hold each message's codes: partition by equality, then bitsets, then exact tests.
+
+Every attribute's value is a whole number here (see `profiles.cells`). A message visits one block of
+boxes per key attribute, the block of its own value, and every open block. A block of more than 64
+boxes has sides: per side attribute at most 256 buckets of codes, and per bucket two bitsets: boxes
+that some code in it satisfies, and boxes that every code in it satisfies. A box in all of the first
+may hold the message and is tested, unless it is in all of the second too and surely does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrowcast.kernels._jit import jit
+
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+ZERO = np.uint64(0)
+ONE = np.uint64(1)
+LAST = np.uint64(63)
+# 2^k mod 67 differs for every k below 64, which turns a lone bit into its place.
+MOD = np.uint64(67)
+BIT_OF = np.zeros(67, np.int64)
+for _k in range(64):
+    BIT_OF[pow(2, _k, 67)] = _k
+
+
+class BoxIndex(NamedTuple):
+    """Boxes and the way to them; `*_start` arrays are offsets into their neighbours."""
+
+    # What a box tells: the profiles (and hidden numbers) that it makes match.
+    target_start: Int64s
+    targets: Int32s
+    n_targets: int
+    # What a box asks: hulls as (attribute, low, high), then unions of spans.
+    dim_start: Int64s
+    dims: Int32s
+    union_start: Int64s
+    union_attribute: Int32s
+    union_set: Int32s
+    span_start: Int64s
+    span_low: Int32s
+    span_high: Int32s
+    # Blocks: the boxes posted in each; the block of each code of each key attribute (−1: none).
+    post_start: Int64s
+    post_box: Int32s
+    key_attribute: Int32s
+    key_start: Int64s
+    key_block: Int32s
+    open_block: Int32s
+    # Sides of large blocks: bucket = number of cuts ≤ code; bitsets (some, every) bucket after bucket.
+    side_start: Int64s
+    side_attribute: Int32s
+    cut_start: Int64s
+    cuts: Int32s
+    word_start: Int64s
+    words: Words
+
+
+@jit
+def _inside(code: int, low: Int32s, high: Int32s, start: int, end: int) -> bool:
+    """Whether one of the sorted spans start..end holds the code."""
+    while end - start > 1:
+        middle = (start + end) >> 1
+        if low[middle] <= code:
+            start = middle
+        else:
+            end = middle
+    return low[start] <= code <= high[start]
+
+
+@jit
+def _bucket(code: int, cuts: Int32s, start: int, end: int) -> int:
+    """How many of the sorted cuts start..end are ≤ code."""
+    first = start
+    while start < end:
+        middle = (start + end) >> 1
+        if cuts[middle] <= code:
+            start = middle + 1
+        else:
+            end = middle
+    return start - first
+
+
+@jit
+def _unique_sorted(found: Int32s, n: int, bitmap: Words) -> int:
+    """Sort found[:n] in place and drop repeats; how many are left. `bitmap` is all zero before and after."""
+    ascending = True
+    for j in range(1, n):
+        ascending = ascending and found[j - 1] < found[j]
+    if ascending:
+        return n
+    if n > 24 and 16 * n > bitmap.size:
+        for j in range(n):
+            bitmap[found[j] >> 6] |= ONE << (np.uint64(found[j]) & LAST)
+        m = 0
+        for w in range(bitmap.size):
+            word = bitmap[w]
+            bitmap[w] = ZERO
+            while word != ZERO:
+                bit = word & (~word + ONE)
+                found[m] = (w << 6) + BIT_OF[bit % MOD]
+                m += 1
+                word ^= bit
+        return m
+    if n > 24:
+        found[:n].sort()
+    else:
+        for j in range(1, n):
+            x, k = found[j], j
+            while k > 0 and found[k - 1] > x:
+                found[k] = found[k - 1]
+                k -= 1
+            found[k] = x
+    m = 0
+    for j in range(n):
+        if m == 0 or found[j] != found[m - 1]:
+            found[m] = found[j]
+            m += 1
+    return m
+
+
+@jit
+def match(codes: Int32s, index: BoxIndex) -> tuple[Int64s, Int64s]:
+    """Targets of every row of codes: how many each row has, and all of them, ascending within a row.
+
+    One loop nest on purpose: a call per box would cost ten times the test itself.
+    """
+    post_start, post_box, side_start = index.post_start, index.post_box, index.side_start
+    side_attribute, cut_start, cuts = index.side_attribute, index.cut_start, index.cuts
+    word_start, words = index.word_start, index.words
+    dim_start, dims, union_start = index.dim_start, index.dims, index.union_start
+    union_attribute, union_set = index.union_attribute, index.union_set
+    span_start, span_low, span_high = index.span_start, index.span_low, index.span_high
+    target_start, targets = index.target_start, index.targets
+
+    n, n_keys, n_open = codes.shape[0], index.key_attribute.size, index.open_block.size
+    counts, out, filled = np.zeros(n, np.int64), np.empty(max(16, 4 * n), np.int64), 0
+    # No row can meet more than every posting, nor find more than every posting's targets.
+    most, widest = 0, 0
+    for j in range(post_box.size):
+        most += target_start[post_box[j] + 1] - target_start[post_box[j]]
+    for block in range(post_start.size - 1):
+        widest = max(widest, (post_start[block + 1] - post_start[block] + 63) >> 6)
+    candidates, found = np.empty(post_box.size, np.int32), np.empty(most, np.int32)
+    alive, bitmap = np.empty(widest, np.uint64), np.zeros((index.n_targets + 63) >> 6, np.uint64)
+    bucket_at = np.empty(side_attribute.size, np.int64)
+
+    for i in range(n):
+        n_candidates = 0
+        for visit in range(n_keys + n_open):
+            if visit < n_keys:
+                block = index.key_block[index.key_start[visit] + codes[i, index.key_attribute[visit]]]
+                if block < 0:
+                    continue
+            else:
+                block = index.open_block[visit - n_keys]
+            first, end = post_start[block], post_start[block + 1]
+            if side_start[block] == side_start[block + 1]:
+                for j in range(first, end):
+                    candidates[n_candidates] = post_box[j]
+                    n_candidates += 1
+                continue
+            n_words = (end - first + 63) >> 6
+            for s in range(side_start[block], side_start[block + 1]):
+                bucket = _bucket(codes[i, side_attribute[s]], cuts, cut_start[s], cut_start[s + 1])
+                at = word_start[s] + 2 * bucket * n_words
+                bucket_at[s] = at + n_words
+                if s == side_start[block]:
+                    for w in range(n_words):
+                        alive[w] = words[at + w]
+                else:
+                    for w in range(n_words):
+                        alive[w] &= words[at + w]
+            for w in range(n_words):
+                word = alive[w]
+                if word == ZERO:
+                    continue
+                sure = word
+                for s in range(side_start[block], side_start[block + 1]):
+                    sure &= words[bucket_at[s] + w]
+                while word != ZERO:
+                    bit = word & (~word + ONE)
+                    word ^= bit
+                    box = post_box[first + (w << 6) + BIT_OF[bit % MOD]]
+                    candidates[n_candidates] = box if sure & bit == ZERO else ~box
+                    n_candidates += 1
+        m = 0
+        for j in range(n_candidates):
+            box, holds = candidates[j], True
+            if box < 0:
+                box = ~box
+            else:
+                for d in range(dim_start[box], dim_start[box + 1]):
+                    code = codes[i, dims[d, 0]]
+                    if code < dims[d, 1] or code > dims[d, 2]:
+                        holds = False
+                        break
+                if not holds:
+                    continue
+                for u in range(union_start[box], union_start[box + 1]):
+                    start, stop = span_start[union_set[u]], span_start[union_set[u] + 1]
+                    if not _inside(codes[i, union_attribute[u]], span_low, span_high, start, stop):
+                        holds = False
+                        break
+            if holds:
+                for t in range(target_start[box], target_start[box + 1]):
+                    found[m] = targets[t]
+                    m += 1
+        m = _unique_sorted(found, m, bitmap)
+        if filled + m > out.size:
+            larger = np.empty(max(2 * out.size, filled + m), np.int64)
+            larger[:filled] = out[:filled]
+            out = larger
+        for j in range(m):
+            out[filled + j] = found[j]
+        filled += m
+        counts[i] = m
+    return counts, out[:filled].copy()
+
+
+@jit
+def hulls(boxes: Int32s, attribute: int, dim_start: Int64s, dims: Int32s) -> tuple[Int32s, Int32s]:
+    """The hull of each box on one attribute; low −1 where a box does not ask."""
+    low, high = np.full(boxes.size, -1, np.int32), np.full(boxes.size, -1, np.int32)
+    for j in range(boxes.size):
+        for d in range(dim_start[boxes[j]], dim_start[boxes[j] + 1]):
+            if dims[d, 0] == attribute:
+                low[j], high[j] = dims[d, 1], dims[d, 2]
+    return low, high
+
+
+@jit
+def bitsets(low: Int32s, high: Int32s, cuts: Int32s, size: int, decided: NDArray[np.bool_]) -> Words:
+    """For each bucket between cuts, the bitset of boxes whose hull meets it and of those whose hull holds it.
+
+    `size` is the number of codes. A box that the sides alone cannot decide is never in the second.
+    """
+    n_words = (low.size + 63) >> 6
+    words = np.zeros(2 * (cuts.size + 1) * n_words, np.uint64)
+    for j in range(low.size):
+        first, last, sure_first, sure_last = 0, cuts.size, 0, cuts.size
+        if low[j] >= 0:
+            first, last = _bucket(low[j], cuts, 0, cuts.size), _bucket(high[j], cuts, 0, cuts.size)
+            sure_first = first if low[j] == (cuts[first - 1] if first > 0 else 0) else first + 1
+            sure_last = last if high[j] == (cuts[last] if last < cuts.size else size) - 1 else last - 1
+        bit = ONE << np.uint64(j & 63)
+        for bucket in range(first, last + 1):
+            at = 2 * bucket * n_words + (j >> 6)
+            words[at] |= bit
+            if decided[j] and sure_first <= bucket <= sure_last:
+                words[at + n_words] |= bit
+    return words

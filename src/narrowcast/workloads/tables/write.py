@@ -1,0 +1,188 @@
+"""Writing a workload's tables into a folder that is either complete or not there."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from narrowcast.errors import InputError
+from narrowcast.workloads._checks import choice, share, whole
+from narrowcast.workloads.tables.market import market_tables
+from narrowcast.workloads.tables.places import overlay_tables, rectangles_tables, tree_demand_tables
+from narrowcast.workloads.tables.plant import Planted, Planter
+from narrowcast.workloads.tables.sink import open_sink
+from narrowcast.workloads.tables.source import Source
+from narrowcast.workloads.tables.topics import mechanical_tables, random_tables
+
+TABLES: dict[str, Callable[..., list[Source]]] = {
+    "market": market_tables,
+    "random": random_tables,
+    "mechanical": mechanical_tables,
+    "tree_demand": tree_demand_tables,
+    "overlay": overlay_tables,
+    "rectangles": rectangles_tables,
+}
+FORMATS = ("parquet", "csv", "jsonl")
+MANIFEST = "workload.json"
+PLANTED = "planted.jsonl"
+
+#: Told (table, rows written so far, rows expected or None) after every batch.
+Progress = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A table on disk: `rows` data rows in all, `planted` of them bad."""
+
+    path: Path
+    rows: int
+    planted: int
+
+
+def write(
+    kind: str,
+    out_dir: str | os.PathLike[str],
+    *,
+    messages: int | None = None,
+    users: int | None = None,
+    format: str = "parquet",
+    seed: int = 0,
+    bad_rows: float = 0.0,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **options: Any,
+) -> dict[str, Written]:
+    """Write the full tables of a workload: subscriptions with profiles, a message log sorted by `ts`, and the rest.
+
+    | kind | tables |
+    |---|---|
+    | market | subscriptions, messages, flows, interest, topology, nodes |
+    | random, mechanical | subscriptions, messages, flows, interest |
+    | tree_demand | subscriptions, messages, tree, demand |
+    | overlay | subscriptions, messages, topology, nodes |
+    | rectangles | queries, subscriptions, messages |
+
+    Any size: messages are made and written in batches of 131,072, so memory does not grow with them.
+    Everything else the workload's generator takes may be given as an option (`symbols=…`, `model=…`).
+    Tables go to a temporary folder beside `out_dir` that is renamed when complete, with a `workload.json`
+    that says how they were made. A folder with something in it is refused; `overwrite` replaces
+    it, but only if it holds a workload. Same arguments, same rows.
+
+    `bad_rows` adds that share of bad rows to every table, of each kind in turn, for testing quarantine:
+    the good rows stay exactly as without it, and `planted.jsonl` lists table, row and kind of each bad one.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = write("mechanical", f"{folder}/cell", messages=1000, users=20, topics=50)
+    >>> {name: table.rows for name, table in made.items()}["messages"]
+    1000
+    """
+    choice("kind", kind, TABLES)
+    choice("format", format, FORMATS)
+    share("bad_rows", bad_rows)
+    arguments = _arguments(kind, options, messages=messages, users=users, seed=seed)
+    out = Path(out_dir)
+    _may_write(out, overwrite)
+    sources = TABLES[kind](**arguments)
+    partial = _temporary(out)
+    try:
+        made, planted = {}, []
+        for source in sources:
+            made[source.name], bad = _write_table(source, partial, format, bad_rows, seed, progress)
+            planted += bad
+        if bad_rows:
+            lines = (json.dumps(asdict(p)) + "\n" for p in planted)
+            (partial / PLANTED).write_text("".join(lines), encoding="utf-8")
+        _write_manifest(partial, kind, format, bad_rows, arguments, made)
+        _put_in_place(partial, out)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return {name: Written(out / table.path.name, table.rows, table.planted) for name, table in made.items()}
+
+
+def _arguments(kind: str, options: dict[str, Any], **common: int | None) -> dict[str, Any]:
+    allowed = inspect.signature(TABLES[kind]).parameters
+    for name in options:
+        choice(f"option of {kind}", name, allowed)
+    if common["messages"] is not None:
+        whole("messages", common["messages"])
+    return {name: value for name, value in common.items() if value is not None} | options
+
+
+def _may_write(out: Path, overwrite: bool) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: a file where a folder is to be written", name="out_dir", got=str(out))
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if not overwrite:
+        raise InputError(f"{out}: the folder is not empty", name="out_dir", hint="another folder, or overwrite")
+    if not (out / MANIFEST).exists():
+        raise InputError(
+            f"{out}: the folder holds no {MANIFEST}, so it will not be overwritten",
+            name="out_dir",
+            hint="another folder",
+        )
+
+
+def _temporary(out: Path) -> Path:
+    """A new folder beside the one to be, so that renaming stays on one disk."""
+    place = out.absolute()
+    partial = place.with_name(f".{place.name}.partial-{os.getpid()}")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        partial.mkdir()
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror}", name="out_dir", got=str(out)) from None
+    return partial
+
+
+def _write_table(
+    source: Source, folder: Path, format: str, bad_rows: float, seed: int, progress: Progress | None
+) -> tuple[Written, list[Planted]]:
+    path = folder / f"{source.name}.{format}"
+    sink = open_sink(path, source.schema, planting=bad_rows > 0)
+    planter = Planter(source, bad_rows, seed, typed=sink.typed)
+    try:
+        for batch in source.batches():
+            sink.write(batch, planter.inserts(batch))
+            if progress is not None:
+                progress(source.name, planter.good, source.rows)
+    finally:
+        sink.close()
+    n_bad = len(planter.planted)
+    return Written(path, planter.good + n_bad, n_bad), planter.planted
+
+
+def _write_manifest(
+    folder: Path, kind: str, format: str, bad_rows: float, arguments: dict[str, Any], made: dict[str, Written]
+) -> None:
+    content = {
+        "kind": kind,
+        "format": format,
+        "arguments": arguments,
+        "bad_rows": bad_rows,
+        "tables": {n: {"file": t.path.name, "rows": t.rows, "planted": t.planted} for n, t in made.items()},
+    }
+    (folder / MANIFEST).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _put_in_place(partial: Path, out: Path) -> None:
+    """Rename; what was there goes only after the new folder is in its place."""
+    place = out.absolute()
+    if not place.exists():
+        partial.rename(place)
+        return
+    old = place.with_name(f".{place.name}.old-{os.getpid()}")
+    place.rename(old)
+    try:
+        partial.rename(place)
+    except OSError:
+        old.rename(place)
+        raise
+    shutil.rmtree(old)
