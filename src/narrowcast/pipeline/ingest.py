@@ -9,11 +9,12 @@ the checked rows; Spark's accumulators would count retried tasks twice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -22,9 +23,12 @@ from narrowcast.pipeline import convert
 from narrowcast.pipeline.read import BROKEN, FILE, ROW, Raw, read
 from narrowcast.pipeline.tables import Column as Described
 from narrowcast.pipeline.tables import TableSpec, spec
+from narrowcast.profiles.sets import ValueSet
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from narrowcast.profiles import Profile
 
 KIND, REASON, RAW = "_kind", "_reason", "_raw"
 QUARANTINE = "table string, file string, row bigint, kind string, reason string, raw string"
@@ -79,6 +83,9 @@ def ingest(
     checked = _names_known(checked, described, known or {})
     checked = _tree_checked(checked) if name == "tree" else checked
     checked = _first_of_key(checked, described)
+    if not described.free:
+        # Read by several steps; a message log is too large to keep, and cheap to check again.
+        checked = checked.persist(StorageLevel.MEMORY_AND_DISK)
     counts = {row[KIND]: row["count"] for row in checked.groupBy(KIND).count().collect()}
     bad = {kind: counts[kind] for kind in sorted(k for k in counts if k is not None)}
     quarantine = _quarantine(checked, name)
@@ -224,7 +231,9 @@ def _faults(batches: Iterator[pa.RecordBatch], ranges: bool) -> Iterator[pa.Reco
         texts, faults = [], []
         for text in batch.column("profile").to_pylist():
             try:
-                Profile.parse(text)
+                profile = Profile.parse(text)
+                if ranges:
+                    _range(profile)
             except InputError as error:
                 texts.append(text)
                 faults.append(" ".join(str(error).split()))
@@ -233,10 +242,23 @@ def _faults(batches: Iterator[pa.RecordBatch], ranges: bool) -> Iterator[pa.Reco
         )
 
 
+def _range(profile: Profile) -> None:
+    """A query must be a range: one interval of numbers for each attribute."""
+    boxes = profile.boxes
+    plain = ValueSet()
+    if boxes is None or len(boxes) != 1 or not boxes[0]:
+        raise InputError("not a range: it must be one box of intervals")
+    for name, values in boxes[0].items():
+        if len(values.number) != 1 or replace(values, number=()) != plain:
+            raise InputError(f"not a range: {name} must lie in one interval of numbers")
+
+
 def _names_known(frame: DataFrame, described: TableSpec, known: Mapping[str, Ingested]) -> DataFrame:
+    asked: set[str] = set()
     for column, table, other in described.known:
-        if column not in frame.columns or table not in known:
+        if column not in frame.columns or table not in known or column in asked:
             continue
+        asked.add(column)
         names = known[table].rows.select(F.col(other).alias(column)).distinct().withColumn("_known", F.lit(True))
         joined = frame.join(F.broadcast(names), column, "left")
         absent = F.col(column).isNotNull() & F.col("_known").isNull()

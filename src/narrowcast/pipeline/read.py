@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -53,7 +54,7 @@ def read(spark: SparkSession, source: str | Path, name: str) -> Raw:
     form = _format(files, text, name)
     try:
         raw = _READERS[form](spark, files, text)
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise InputError(f"{text}: not a readable {form} file: {_first_line(error)}", name=name, got=text) from None
     for column in (FILE, ROW, BROKEN):
         if column in raw.columns:
@@ -62,7 +63,8 @@ def read(spark: SparkSession, source: str | Path, name: str) -> Raw:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+    text = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
+    return text.strip().splitlines()[0]
 
 
 def _files(spark: SparkSession, source: str, name: str) -> list[str] | None:

@@ -88,7 +88,7 @@ SPECS = {
                 _optional("latency_bound", "amount", least=0),
             ),
             key=("subscriber", "profile"),
-            known=(("node", "nodes", "node"),),
+            known=(("node", "nodes", "node"), ("node", "tree", "node")),
         ),
         TableSpec(
             "queries",
