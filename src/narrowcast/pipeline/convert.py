@@ -8,7 +8,7 @@ an attribute: the kind of a message's attribute decides what its comparisons mea
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType, DataType, NumericType, StringType, TimestampNTZType, TimestampType
 
 from narrowcast.pipeline.read import Raw

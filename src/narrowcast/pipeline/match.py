@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.errors import InputError
-from narrowcast.pipeline.partials import BYTE, SCHEMA, Partials, weights
+from narrowcast.pipeline.partials import BYTE, SCHEMA, Ints, Partials, weights
 from narrowcast.pipeline.read import FILE, ROW
 
 if TYPE_CHECKING:
@@ -40,6 +40,31 @@ class Decay:
                 raise InputError(f"{name} is {value}; it must be above 0", name=name, got=value)
 
 
+@dataclass(frozen=True, eq=False)
+class Holders:
+    """Who has which profile: the subscribers of profile i are `subscribers[offsets[i]:offsets[i + 1]]`."""
+
+    offsets: Ints
+    subscribers: Ints
+    n_subscribers: int
+
+    @classmethod
+    def from_pairs(cls, profile: Ints, subscriber: Ints, n_profiles: int, n_subscribers: int) -> Holders:
+        order = np.lexsort((subscriber, profile))
+        offsets = np.zeros(n_profiles + 1, np.int64)
+        np.cumsum(np.bincount(profile, minlength=n_profiles), out=offsets[1:])
+        return cls(offsets, subscriber[order], n_subscribers)
+
+    def of(self, rows: Ints, profiles: Ints) -> tuple[Ints, Ints]:
+        """Matches of profiles as matches of subscribers, each once, sorted by row and subscriber."""
+        lengths = np.diff(self.offsets)[profiles]
+        place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        found = self.subscribers[np.repeat(self.offsets[profiles], lengths) + place]
+        pairs = np.unique(np.repeat(rows, lengths) * self.n_subscribers + found)
+        result: tuple[Ints, Ints] = np.divmod(pairs, self.n_subscribers)
+        return result
+
+
 def flow_name(columns: Sequence[str]) -> Column:
     """The flow of a message: the text of its key columns, joined so that no two keys look alike."""
     parts = []
@@ -58,28 +83,35 @@ def partials(
     key: Sequence[str] | None = None,
     classes: bool = False,
     overlap: bool = True,
-    decay: Decay = Decay(),
+    decay: Decay | None = None,
     newest_us: int | None = None,
+    holders: Holders | None = None,
     most: int = 2_000_000,
 ) -> DataFrame:
     """Table `partials`: the sums that all statistics are made from, one pass over the messages.
 
     `key` names the columns whose values make a flow; `classes` adds up by content class, the set of
     profiles that match; `overlap` by pairs of profiles. `newest_us` is the time ages are counted from.
+    With `holders` everything counts by subscriber, in place of profile: a message that several
+    profiles of one subscriber match counts once.
     """
     for name in key or ():
         if name not in messages.columns:
             raise InputError(f"the messages have no column {name!r} to make flows of", name="key", got=name)
     shared = messages.sparkSession.sparkContext.broadcast(matcher)
-    n_profiles = matcher.n_profiles
+    aging = decay or Decay()
+    everybody = messages.sparkSession.sparkContext.broadcast(holders)
+    n_columns = matcher.n_profiles if holders is None else holders.n_subscribers
     inputs = prepared(messages, matcher.attributes, key, newest_us)
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        index = shared.value
-        sums = Partials(n_profiles, classes=classes, overlap=overlap, most=most)
+        index, mine = shared.value, everybody.value
+        sums = Partials(n_columns, classes=classes, overlap=overlap, most=most)
         for batch in batches:
             rows, cols = index.match(batch, missing="null", threads=1)
-            sums.add(rows, cols, _values(batch, decay), None if key is None else batch.column(FLOW_OF))
+            if mine is not None:
+                rows, cols = mine.of(rows, cols)
+            sums.add(rows, cols, _values(batch, aging), None if key is None else batch.column(FLOW_OF))
             if sums.is_full():
                 yield from sums.take()
         yield from sums.take()

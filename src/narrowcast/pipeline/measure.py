@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812
 
 import narrowcast
 from narrowcast.errors import InputError
@@ -47,7 +47,7 @@ class Settings:
     """
 
     key: tuple[str, ...] | None = None
-    decay: Decay = Decay()
+    decay: Decay = field(default_factory=Decay)
     overlap: bool = True
     seconds: float | None = None
     grid_attributes: tuple[str, ...] | None = None
@@ -78,7 +78,7 @@ def measure(
     spark: SparkSession,
     inputs: Mapping[str, str | Path],
     out: str | Path,
-    settings: Settings = Settings(),
+    settings: Settings | None = None,
     *,
     overwrite: bool = False,
     explain: Callable[[Step], None] | None = None,
@@ -94,6 +94,7 @@ def measure(
     The folder is complete or not there. The same inputs give the same tables, byte for byte, for any
     number of partitions and workers; only the manifest's times differ.
     """
+    settings = settings or Settings()
     with watched(spark, progress), writing(out, overwrite=overwrite, explain=explain) as output:
         taken = _take_in(spark, inputs, settings, output)
         output.write("quarantine", quarantined(taken, spark), ("table", "file", "row"))
@@ -125,9 +126,7 @@ def _take_in(
     return taken
 
 
-def _measure(
-    spark: SparkSession, taken: Mapping[str, Ingested], settings: Settings, output: Output
-) -> dict[str, Any]:
+def _measure(spark: SparkSession, taken: Mapping[str, Ingested], settings: Settings, output: Output) -> dict[str, Any]:
     about: dict[str, Any] = {}
     messages = taken["messages"].rows if "messages" in taken else None
     if messages is not None and settings.partitions is not None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.errors import InputError
 
@@ -160,7 +160,11 @@ def write_manifest(output: Output, content: dict[str, Any]) -> None:
     """The last file: what was measured from what, and when."""
     tables = {step.table: step.rows for step in output.steps if (output.folder / f"{step.table}.parquet").is_file()}
     times = {step.table: round(step.seconds, 3) for step in output.steps}
-    whole = content | {"tables": tables, "written_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "seconds": times}
+    whole = content | {
+        "tables": tables,
+        "written_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "seconds": times,
+    }
     text = json.dumps(whole, indent=2, sort_keys=True, allow_nan=False, default=str)
     (output.folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 

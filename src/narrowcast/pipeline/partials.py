@@ -114,7 +114,8 @@ class Partials:
             codes = self._codes(flow)
             self.flows.add(codes, values)
             self.pairs.add(codes[rows] * self.n_profiles + cols, matched)
-        starts, members = _by_row(rows, cols)
+        # Where the matches of each matched row start.
+        starts: Ints = np.flatnonzero(np.diff(rows, prepend=-1))
         if self.classes and starts.size:
             self._add_classes(rows, cols, starts, values)
         if self.overlap and starts.size:
@@ -191,12 +192,6 @@ class Partials:
         values = np.zeros((int(upper.sum()), 3), np.int64)
         values[:, 2] = found.data[upper]
         return _batch(OVERLAP, values, a=found.row[upper], b=found.col[upper])
-
-
-def _by_row(rows: Ints, cols: Ints) -> tuple[Ints, Ints]:
-    """Where the matches of each matched row start."""
-    starts: Ints = np.flatnonzero(np.diff(rows, prepend=-1))
-    return starts, cols
 
 
 def same_sets(cols: Ints, starts: Ints, ends: Ints, bits: int = 64) -> Ints:

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.errors import InputError
 from narrowcast.pipeline.match import partials
@@ -23,7 +23,11 @@ def query_sizes(messages: DataFrame, queries: DataFrame, matcher: Matcher) -> Da
     `queries` has the columns query and profile, the number of its profile in the matcher.
     """
     sums = partials(messages, matcher, key=None, overlap=False, classes=False)
-    found = sums.where(F.col("kind") == PROFILE).groupBy("a").agg(F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes"))
+    found = (
+        sums.where(F.col("kind") == PROFILE)
+        .groupBy("a")
+        .agg(F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes"))
+    )
     named = queries.select("query", "profile").join(found.withColumnRenamed("a", "profile"), "profile", "left")
     filled = named.na.fill(0, ["messages", "bytes"])
     return filled.select("query", "messages", (F.col("bytes") / F.lit(float(BYTE))).alias("bytes"))
@@ -43,7 +47,9 @@ def grid(messages: DataFrame, attributes: Sequence[str], *, cells: int = 32) -> 
     finite = [F.col(f"`{a}`").try_cast("double") for a in attributes]
     usable = [c.isNotNull() & ~F.isnan(c) & (F.abs(c) != float("inf")) for c in finite]
     held = messages.where(reduce(lambda a, b: a & b, usable)) if usable else messages
-    bounds = held.agg(*(f(c).alias(f"{f.__name__}{i}") for i, c in enumerate(finite) for f in (F.min, F.max))).collect()[0]
+    bounds = held.agg(
+        *(f(c).alias(f"{f.__name__}{i}") for i, c in enumerate(finite) for f in (F.min, F.max))
+    ).collect()[0]
     size = F.coalesce(F.col("size"), F.lit(0.0)) if "size" in messages.columns else F.lit(0.0)
     chosen, shown = [], []
     for i, (name, value) in enumerate(zip(attributes, finite, strict=True)):

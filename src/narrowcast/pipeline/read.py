@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
 from narrowcast.errors import InputError
@@ -123,7 +123,9 @@ def _table(spark: SparkSession, source: str, name: str) -> Raw:
     try:
         # A table kept in Parquet files still knows its rows.
         place = frame.select("_metadata.file_path", "_metadata.row_index").columns
-        frame = frame.select("*", F.col(f"_metadata.{place[0]}").alias(FILE), (F.col("_metadata.row_index") + 1).alias(ROW))
+        frame = frame.select(
+            "*", F.col(f"_metadata.{place[0]}").alias(FILE), (F.col("_metadata.row_index") + 1).alias(ROW)
+        )
     except PySparkException:
         number = F.monotonically_increasing_id() + 1
         frame = frame.select("*", F.lit(source).alias(FILE), number.alias(ROW))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.pipeline import partials as p
 
@@ -76,12 +76,16 @@ def overlap(partials: DataFrame) -> DataFrame:
     both = _summed(_of(partials, p.OVERLAP), "a", "b").select("a", "b", F.col("weight").alias("both"))
     own = _summed(_of(partials, p.PROFILE), "a").select("a", F.col("weight").alias("own"))
     others = own.select(F.col("a").alias("b"), F.col("own").alias("other_own"))
-    return both.join(own, "a").join(others, "b").select(
-        F.col("a").alias("profile"),
-        F.col("b").alias("other"),
-        (F.col("both") / F.lit(float(p.WEIGHT))).alias("weight"),
-        (F.col("both") / F.col("own")).alias("share"),
-        (F.col("both") / F.col("other_own")).alias("share_of_other"),
+    return (
+        both.join(own, "a")
+        .join(others, "b")
+        .select(
+            F.col("a").alias("profile"),
+            F.col("b").alias("other"),
+            (F.col("both") / F.lit(float(p.WEIGHT))).alias("weight"),
+            (F.col("both") / F.col("own")).alias("share"),
+            (F.col("both") / F.col("other_own")).alias("share_of_other"),
+        )
     )
 
 
@@ -90,7 +94,11 @@ def classes(partials: DataFrame) -> DataFrame:
     sums = _summed(_of(partials, p.CLASS), "members")
     number = F.row_number().over(Window.orderBy("members"))
     return sums.select(
-        F.format_string("class%07d", number).alias("flow"), F.col("members").alias("profiles"), "messages", "bytes", "weight"
+        F.format_string("class%07d", number).alias("flow"),
+        F.col("members").alias("profiles"),
+        "messages",
+        "bytes",
+        "weight",
     )
 
 
@@ -105,7 +113,9 @@ def flows(partials: DataFrame, over: Span, found_classes: DataFrame | None = Non
 def flow_profile(partials: DataFrame, found_classes: DataFrame | None = None) -> DataFrame:
     """Which profiles match messages of which flow, and how many: flow, profile, messages, bytes."""
     if found_classes is not None:
-        return found_classes.select("flow", F.explode("profiles").cast("bigint").alias("profile"), "messages", _bytes().alias("bytes"))
+        return found_classes.select(
+            "flow", F.explode("profiles").cast("bigint").alias("profile"), "messages", _bytes().alias("bytes")
+        )
     sums = _summed(_of(partials, p.PAIR).withColumnRenamed("a", "profile"), "flow", "profile")
     return sums.select("flow", "profile", "messages", _bytes().alias("bytes"))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.model import Tree
 
@@ -86,7 +86,9 @@ def tree_demand(demand: DataFrame, tree: Tree, names: Mapping[str, int]) -> Data
     walk = Walk.of(tree)
     shared = spark.sparkContext.broadcast(walk)
     size = F.coalesce(F.col("size"), F.lit(1.0)) if "size" in demand.columns else F.lit(1.0)
-    index = spark.createDataFrame([(name, int(walk.place[v])) for name, v in names.items()], "node string, place bigint")
+    index = spark.createDataFrame(
+        [(name, int(walk.place[v])) for name, v in names.items()], "node string, place bigint"
+    )
     wanted = demand.select("node", "item", size.alias("size")).join(F.broadcast(index), "node")
     largest = wanted.groupBy("item", "place").agg(F.max("size").alias("size"))
     spread = largest.repartition("item").sortWithinPartitions("item", "place")
@@ -131,5 +133,6 @@ def _below(sums: list[Any], walk: Walk, names: Mapping[str, int]) -> list[tuple[
     for at in range(len(totals) - 1, 0, -1):
         totals[walk.parent_place[at]] += totals[at]
     return [
-        (name, int(totals[walk.place[v], 0]), float(totals[walk.place[v], 1] / SIZE)) for name, v in sorted(names.items())
+        (name, int(totals[walk.place[v], 0]), float(totals[walk.place[v], 1] / SIZE))
+        for name, v in sorted(names.items())
     ]
