@@ -50,9 +50,6 @@ def kind_of(type_: pa.DataType) -> str:
 
 def encoder(cells: Cells, type_: pa.DataType) -> Encoder:
     """A function from arrays of this type to codes. Making it is O(constants); using it O(values · log constants)."""
-    if isinstance(type_, pa.BaseExtensionType):
-        inner = encoder(cells, type_.storage_type)
-        return lambda array: inner(array.storage)
     if pa.types.is_dictionary(type_):
         return _Dictionary(encoder(cells, type_.value_type))
     kind = kind_of(type_)
@@ -250,8 +247,6 @@ class _Strings:
         return self.start + 2 * (bisect_left(self.strings, value) if self.ordered else 0)
 
     def __call__(self, array: pa.Array) -> Codes:
-        if pa.types.is_string_view(array.type):
-            array = array.cast(pa.large_string())
         if self.ordered and len(array) > 64:
             encoded = array.dictionary_encode()
             return _Dictionary(self)(encoded) if len(encoded.dictionary) < len(array) else self._each(array)

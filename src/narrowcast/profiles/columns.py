@@ -75,7 +75,11 @@ def _check_type(name: str, type_: pa.DataType, uses: Sequence[Use]) -> None:
 
 
 def array_of(column: pa.ChunkedArray) -> pa.Array:
-    """A chunked column as one array."""
+    """A chunked column as one array of a type that Arrow can take from and encode."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
     if column.num_chunks == 1:
         return column.chunk(0)
     if pa.types.is_dictionary(column.type):

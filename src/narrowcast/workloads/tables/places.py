@@ -66,7 +66,7 @@ def tree_demand_tables(
         schemas.PLACED_SUBSCRIPTIONS,
         None,
         lambda: row_batches(schemas.PLACED_SUBSCRIPTIONS, _item_lists(drawn)),
-        faults.subscription_faults(with_node=True, with_bound=False),
+        faults.subscription_faults(with_node=False, with_bound=False),
     )
     return [
         subscriptions,
