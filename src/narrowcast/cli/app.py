@@ -9,7 +9,9 @@ import typer
 from narrowcast.cli.demo import demo
 from narrowcast.cli.generate import generate
 from narrowcast.cli.match import match
+from narrowcast.cli.measure import measure
 from narrowcast.cli.profile import profile
+from narrowcast.cli.replay import replay
 
 app = typer.Typer(
     name="narrowcast",
@@ -21,7 +23,7 @@ app = typer.Typer(
     add_completion=True,
 )
 
-for command in (demo, profile, match, generate):
+for command in (demo, profile, match, generate, measure, replay):
     app.command()(command)
 
 
