@@ -34,7 +34,7 @@ def check(text: str, parse: Callable[[str, int], Expression], limits: Limits) ->
         raise ProfileError(message, text=text, position=error.start, hint="remove the lone surrogate") from error
     if n_bytes > limits.n_bytes:
         message = f"the profile has {n_bytes} bytes and may have {limits.n_bytes}"
-        raise ProfileError(message, text=text, position=limits.n_bytes, hint="split it into several subscriptions")
+        raise ProfileError(message, text=text, hint="split it into several subscriptions")
     return check_size(parse(text, limits.depth), text, limits)
 
 
