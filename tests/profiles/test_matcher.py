@@ -174,6 +174,7 @@ def test_record_batches_and_chunked_tables_give_the_same() -> None:
 
 def test_threads_and_pickling_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("narrowcast.profiles.matcher.CHUNK", 64)
+    monkeypatch.setattr("narrowcast.profiles.matcher.SMALL", 10)
     texts = [p.text for p in random_profiles(11, 80)] + LONG[:200]
     channel = Profile.any_of(parsed(LONG))
     matcher = Matcher([*texts, channel, Profile.parse("size > 0") - channel])

@@ -1,7 +1,7 @@
 """Which boxes hold each message's codes: partition by equality, then bitsets, then exact tests.
 
 Every attribute's value is a whole number here (see `profiles.cells`). A message visits one block of
-boxes per key attribute, the block of its own value, and every open block. A block of more than 64
+boxes per key attribute, the block of its own value, and every open block. A block of more than 8
 boxes has sides: per side attribute at most 256 buckets of codes, and per bucket two bitsets: boxes
 that some code in it satisfies, and boxes that every code in it satisfies. A box in all of the first
 may hold the message and is tested, unless it is in all of the second too and surely does.

@@ -2,7 +2,7 @@
 
 Every box is filed once under the attribute that tells most: if it asks for one value or few (an
 equality, an IN list, IS NULL), in the block of each of those codes; otherwise in the open block of
-its narrowest attribute. Blocks of more than 64 boxes get bitsets (see `kernels.matcher`). Time is
+its narrowest attribute. Blocks of more than a few boxes get bitsets (see `kernels.matcher`). Time is
 O(b log b) and memory O(b · sides) for b boxes: at most 8 sides of 64 bytes each.
 """
 
@@ -21,7 +21,7 @@ from narrowcast.profiles.cells import Span
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-DIRECT = 64  # blocks up to this size are scanned box by box
+DIRECT = 8  # blocks up to this size are scanned box by box
 FEW = 8  # a set of at most so many codes is filed under each, also if they are not single values
 MAX_SIDES = 8
 MAX_CUTS = 255

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from narrowcast.kernels.codes import bins
 from narrowcast.kernels.codes import cells as locate
 from narrowcast.profiles.cells import NULL_CODE, Cells
 from narrowcast.profiles.values import as_decimal
@@ -150,6 +151,7 @@ class _Located:
 
     def __init__(self, start: int, below: int, floors: NDArray[Any], exact: NDArray[np.bool_]) -> None:
         self.shift, self.floors, self.exact = start + 2 * below, floors, exact
+        self.bins = bins(floors)
 
     def values(self, array: pa.Array) -> NDArray[Any]:
         if pa.types.is_date32(array.type):
@@ -161,7 +163,7 @@ class _Located:
         valid = _validity(array)
         values = self.values(array)
         values.flags.writeable = False  # as Arrow's own are: one compiled loop serves both
-        codes = locate(values, valid, self.floors, self.exact)
+        codes = locate(values, valid, self.floors, self.exact, *self.bins)
         codes += np.int32(self.shift)
         if valid.size:
             codes[~valid] = NULL_CODE

@@ -23,7 +23,8 @@ from narrowcast.profiles.symbolic import run
 Ints = NDArray[np.int64]
 Pairs = tuple[Ints, Ints]
 Missing = Literal["error", "null"]
-CHUNK = 32_768  # rows at a time: their codes stay in the cache, and every core gets some
+CHUNK = 32_768  # rows at a time, so that what they hold stays small
+SMALL = 2_048  # fewer rows are not worth a thread
 
 
 class Matcher:
@@ -86,10 +87,11 @@ class Matcher:
         """The pairs of stretch after stretch of rows."""
         columns = columns_of(table, self._compiled.uses, missing)
         n_threads = _thread_count(threads)
-        starts = range(0, max(table.num_rows, 1), CHUNK)
+        size = min(CHUNK, max(SMALL, -(-table.num_rows // n_threads)))
+        starts = range(0, max(table.num_rows, 1), size)
 
         def part(start: int) -> Pairs:
-            n_rows = min(CHUNK, table.num_rows - start)
+            n_rows = min(size, table.num_rows - start)
             arrays = {name: array_of(column.slice(start, n_rows)) for name, column in columns.items()}
             return self._match(arrays, n_rows, start)
 
