@@ -47,6 +47,8 @@ TABLE = [
     ("s > 'a' AND s < 'c'", "s LIKE 'b%z'", True, False, True),
     ("ts > TIMESTAMP '2024-01-01 00:00:00'", "ts >= TIMESTAMP '2024-01-01 00:00:00.000001'", True, True, True),
     ("x > 5", "x = 'a'", False, False, False),
+    ("FALSE", "s > 'a' AND s < 'a\0'", True, True, False),
+    ("s <= 'a' OR s >= 'a\0'", "s < 'b' OR s >= 'b'", True, True, True),
     ("a AND b", "NOT a", False, False, False),
 ]
 

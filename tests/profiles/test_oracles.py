@@ -114,5 +114,6 @@ def test_200_random_profiles_agree_with_spark_sql(spark: Any) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.spark
-def test_10000_random_profiles_agree_with_spark_sql(spark: Any) -> None:
-    spark_agrees(spark, random_profiles(6, 10_000, depth=2), random_messages(7, 60))
+@pytest.mark.parametrize("seed", range(10))
+def test_10000_random_profiles_agree_with_spark_sql(spark: Any, seed: int) -> None:
+    spark_agrees(spark, random_profiles(2000 + seed, 1_000, depth=2), random_messages(seed, 60))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -87,7 +88,7 @@ def channels(
     show(plan, headline, {"narrowcast": plan.cost["excess"]} | dict(plan.baselines), "narrowcast", out)
 
 
-def _differs(said: dict[str, float], found: dict[str, float]) -> list[str]:
+def _differs(said: Mapping[str, float], found: Mapping[str, float]) -> list[str]:
     return [
         f"its {name} is {found[name]}, the planner says {said[name]}"
         for name in found

@@ -55,6 +55,9 @@ class BoxIndex(NamedTuple):
     key_start: Int64s
     key_block: Int32s
     open_block: Int32s
+    # No row finds more targets, counting repeats, and no block has more words of 64 boxes.
+    most_found: int
+    most_words: int
     # Sides of large blocks: bucket = number of cuts ≤ code; bitsets (some, every) bucket after bucket.
     side_start: Int64s
     side_attribute: Int32s
@@ -73,7 +76,7 @@ def _inside(code: int, low: Int32s, high: Int32s, start: int, end: int) -> bool:
             start = middle
         else:
             end = middle
-    return low[start] <= code <= high[start]
+    return bool(low[start] <= code <= high[start])
 
 
 @jit
@@ -141,14 +144,9 @@ def match(codes: Int32s, index: BoxIndex) -> tuple[Int64s, Int64s]:
     target_start, targets = index.target_start, index.targets
 
     n, n_keys, n_open = codes.shape[0], index.key_attribute.size, index.open_block.size
-    # No row can meet more boxes than all postings, nor find more than their targets.
-    most, widest = 0, 0
-    for j in range(post_box.size):
-        most += target_start[post_box[j] + 1] - target_start[post_box[j]]
-    for block in range(post_start.size - 1):
-        widest = max(widest, (post_start[block + 1] - post_start[block] + 63) >> 6)
+    most = index.most_found
     counts, out, filled = np.zeros(n, np.int64), np.empty(4 * n + most, np.int64), 0
-    alive, bitmap = np.empty(widest, np.uint64), np.zeros((index.n_targets + 63) >> 6, np.uint64)
+    alive, bitmap = np.empty(index.most_words, np.uint64), np.zeros((index.n_targets + 63) >> 6, np.uint64)
     sure_at = np.empty(side_attribute.size, np.int64)
 
     for i in range(n):

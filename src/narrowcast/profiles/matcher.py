@@ -140,7 +140,9 @@ def _thread_count(threads: int | None) -> int:
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise InputError(f"threads is {threads!r}; it must be a whole number of at least 1", name="threads", got=threads)
+        raise InputError(
+            f"threads is {threads!r}; it must be a whole number of at least 1", name="threads", got=threads
+        )
     return threads
 
 
