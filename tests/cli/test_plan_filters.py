@@ -25,7 +25,7 @@ def run(*arguments: object) -> None:
 @pytest.fixture
 def tables(tmp_path: Path) -> tuple[Path, Path]:
     tree, demand = tmp_path / "tree.csv", tmp_path / "demand.csv"
-    tree.write_text("node,parent\nw,\na,w\nb,w\nc,a\nd,a\ne,b\nf,b\n")
+    tree.write_text("node,parent\nw,\n[a],w\nb,w\nc,[a]\nd,[a]\ne,b\nf,b\n")
     demand.write_text("node,item\nc,1\nd,2\ne,1\ne,2\nf,1\nf,2\nx,9\n")
     return tree, demand
 
@@ -33,7 +33,7 @@ def tables(tmp_path: Path) -> tuple[Path, Path]:
 def test_a_plan_is_written_checked_and_shown_with_its_curve(tables, tmp_path, capsys):
     run(*tables, "--k", 1, "--out", tmp_path / "plan", "--json")
     result = json.loads(capsys.readouterr().out)
-    assert result["filters"] == ["a"]
+    assert result["filters"] == ["[a]"]
     assert result["curve"] == [12.0, 10.0]
     assert (result["cost"]["traffic"], result["gap"], result["method"], result["set_aside"]) == (10.0, 0.0, "exact", 1)
     plan = load(tmp_path / "plan")
@@ -47,7 +47,7 @@ def test_people_see_where_the_filters_go_and_what_they_save(tables, capsys):
     shown = capsys.readouterr().out
     assert "1 filter on a tree of 7 vertices" in shown
     assert "16.7% below no filter" in shown
-    assert "At: a" in shown
+    assert "At: [a]" in shown
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_people_see_where_the_filters_go_and_what_they_save(tables, capsys):
 def test_delay_and_both_place_as_many_filters_as_pay(tables, capsys, objective, value):
     run(*tables, "--objective", objective, "--filter-delay", 0.5, "--price", 0.25, "--json")
     result = json.loads(capsys.readouterr().out)
-    assert result["filters"] == ["a"]
+    assert result["filters"] == ["[a]"]
     assert result["cost"]["total"] == value
     assert result["baselines"]["no filter"] > value < result["baselines"]["every vertex"]
 

@@ -181,7 +181,8 @@ def _draw(shape: Tree, flow: NDArray[float64], found: _Found, curve: Path | None
 
 def _show_filters(nodes: list[str], found: _Found) -> None:
     """Where the filters go, and what some numbers of filters would do."""
-    output.print("At: " + ", ".join(nodes[:20]) + (f" and {len(nodes) - 20:,} more" if len(nodes) > 20 else ""))
+    more = f" and {len(nodes) - 20:,} more" if len(nodes) > 20 else ""
+    output.print("At: " + ", ".join(nodes[:20]) + more, markup=False)
     if found.curve is None:
         return
     some = sorted({j for j in (0, 1, 2, 3, 5, 10, 15, 30, 60, 100) if j < found.curve.size} | {found.curve.size - 1})

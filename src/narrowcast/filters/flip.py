@@ -48,12 +48,24 @@ class Move:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Improvement:
-    """The filters after a batch, the moves made, and the objective before and after."""
+    """The filters after a batch, the moves made, and the objective before and after.
+
+    `traffic` or `delay`, whichever was the objective, is another name of `after`.
+    """
 
     filters: Ints
     moves: tuple[Move, ...]
+    objective: str
     before: float
     after: float
+
+    @property
+    def traffic(self) -> float | None:
+        return self.after if self.objective == "traffic" else None
+
+    @property
+    def delay(self) -> float | None:
+        return self.after if self.objective == "delay" else None
 
 
 def improve(
@@ -95,7 +107,7 @@ def improve(
         make(tree, state, move)
         after = value_of(state)
         made.append(move)
-    return Improvement(filters_of(tree, state), tuple(made), before, after)
+    return Improvement(filters_of(tree, state), tuple(made), objective, before, after)
 
 
 def importance(tree: Tree, flow: ArrayLike, filters: ArrayLike) -> Floats:

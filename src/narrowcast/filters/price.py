@@ -171,7 +171,7 @@ def _finish(core: Core, known: _Known, best: _Point, high: _Point) -> tuple[Bool
         keep = left < known.best.size
         np.minimum.at(known.best, left[keep], (point.traffic + np.cumsum(loss))[keep])
     known.best = np.minimum.accumulate(known.best)
-    for j in {min(best.filters, known.best.size - 1) >> i for i in range(1, EXTRA + 1)} - {0}:
+    for j in sorted({min(best.filters, known.best.size - 1) >> i for i in range(1, EXTRA + 1)} - {0}):
         price = float(known.best[j - 1] - known.best[j + 1]) / 2
         known.charge(_priced(core, price), price)
     known.best = np.minimum.accumulate(known.best)
