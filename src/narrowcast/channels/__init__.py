@@ -1,5 +1,6 @@
 """Channels: flows to sessions to multicast groups, with hybrid unicast."""
 
+from narrowcast.channels.baselines import Baseline
 from narrowcast.channels.cost import Cost, cost, illegal
 from narrowcast.channels.hybrid import CHANNELIZERS, UNICAST, HybridPlan, hybrid
 from narrowcast.channels.plan import METHODS, ChannelPlan, plan
@@ -9,6 +10,7 @@ __all__ = [
     "CHANNELIZERS",
     "METHODS",
     "UNICAST",
+    "Baseline",
     "ChannelPlan",
     "Cost",
     "HybridPlan",

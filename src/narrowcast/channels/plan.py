@@ -9,7 +9,7 @@ from time import monotonic
 
 import numpy as np
 
-from narrowcast.channels.baselines import plan_baselines
+from narrowcast.channels.baselines import Baseline, plan_baselines
 from narrowcast.channels.cost import Cost, check_prices, cost
 from narrowcast.channels.groups_first import groups_first
 from narrowcast.channels.iterative import iterative
@@ -52,8 +52,8 @@ class ChannelPlan:
         return frozen(group)
 
     @cached_property
-    def baselines(self) -> dict[str, float]:
-        """The excess cost of well-known ways to do the same, by name."""
+    def baselines(self) -> dict[str, Baseline]:
+        """Well-known ways to do the same, by name: their excess cost and the rate they send."""
         return plan_baselines(self.interest, self.groups, self.alpha, self.beta)
 
     @cached_property
