@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import narrowcast as nc
 from naive.channels_cost import hybrid_cost, two_level_cost
 from naive.exhaustive_channels import least_cost
 from naive.least_cost_milp import least_one_level_cost
 from naive.random_interest import random_interest
-
-import narrowcast as nc
 from narrowcast.channels.baselines import hashed
 from narrowcast.channels.lower_bound import one_level_bound
 from narrowcast.channels.points import collapse

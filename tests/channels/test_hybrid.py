@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+
+import narrowcast as nc
 from naive import flow_merge as naive_merge
 from naive.channels_cost import hybrid_cost, one_level_cost
 from naive.greedy_unicast import greedy
 from naive.random_interest import random_interest
-
-import narrowcast as nc
 from narrowcast.channels import CHANNELIZERS, UNICAST
 from narrowcast.channels.bmd import bmd
 from narrowcast.channels.flow_merge import flow_merge
@@ -32,7 +32,9 @@ def wild(seed: int, flows: int = 9, users: int = 6) -> Interest:
 @pytest.mark.parametrize("unicast", UNICAST)
 @settings(max_examples=8)
 @given(seed=st.integers(0, 10**6), weights=st.sampled_from([(1, 1, 1), (1, 2, 0.7), (0.5, 0, 1.5)]))
-def test_every_pair_is_covered_and_the_cost_is_its_definition(unicast: str, seed: int, weights: tuple[float, ...]) -> None:
+def test_every_pair_is_covered_and_the_cost_is_its_definition(
+    unicast: str, seed: int, weights: tuple[float, ...]
+) -> None:
     interest = random_interest(seed)
     r = nc.channels.hybrid(interest, groups=3, unicast=unicast, weights=weights, seed=seed)
     assert r.cost == pytest.approx(hybrid_cost(interest, r.group_of_flow, r.unicast, weights), rel=1e-9, abs=1e-9)
@@ -56,7 +58,9 @@ def test_every_channelizer_covers_every_pair_within_its_groups(channelizer: str,
 
 
 @pytest.mark.parametrize(
-    ("kind", "choose"), [("flow", greedy_flow), ("user", greedy_user), ("pair", greedy_pair)], ids=["flow", "user", "pair"]
+    ("kind", "choose"),
+    [("flow", greedy_flow), ("user", greedy_user), ("pair", greedy_pair)],
+    ids=["flow", "user", "pair"],
 )
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), cap=st.sampled_from([1.0, 0.4, 0.1]))
@@ -180,8 +184,10 @@ def test_the_worked_market_example_in_small(market: Interest) -> None:
         name: nc.channels.hybrid(market, 10, unicast=name).percent_of_perfect
         for name in ("none", "greedy-flow", "reverse", "search")
     }
-    unicast = 200 * (market.rates @ market.audience_sizes) / (
-        market.rates @ (market.audience_sizes + (market.audience_sizes > 0))
+    unicast = (
+        200
+        * (market.rates @ market.audience_sizes)
+        / (market.rates @ (market.audience_sizes + (market.audience_sizes > 0)))
     )
     assert percent["none"] > 2 * unicast
     assert percent["greedy-flow"] <= unicast * (1 + 1e-9)

@@ -20,9 +20,7 @@ def least_one_level_cost(interest: Interest, clusters: int) -> float:
         rows.append(({int(x[k, c]): 1.0 for c in range(M)}, 1, 1))
         for c in range(M):
             rows += [({int(z[u, c]): 1.0, int(x[k, c]): -1.0}, 0, np.inf) for u in interest.users_of(k)]
-            rows += [
-                ({int(y[k, u, c]): 1.0, int(x[k, c]): -1.0, int(z[u, c]): -1.0}, -1, np.inf) for u in range(N)
-            ]
+            rows += [({int(y[k, u, c]): 1.0, int(x[k, c]): -1.0, int(z[u, c]): -1.0}, -1, np.inf) for u in range(N)]
     A = np.zeros((len(rows), n))
     for i, (row, _, _) in enumerate(rows):
         A[i, list(row)] = list(row.values())

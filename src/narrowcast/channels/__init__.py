@@ -1,5 +1,6 @@
 """Channels: flows to sessions to multicast groups, with hybrid unicast."""
 
+from narrowcast.channels.aggregation import Aggregation, calibrate
 from narrowcast.channels.baselines import Baseline
 from narrowcast.channels.cost import Cost, cost, illegal
 from narrowcast.channels.hybrid import CHANNELIZERS, UNICAST, HybridPlan, hybrid
@@ -10,11 +11,13 @@ __all__ = [
     "CHANNELIZERS",
     "METHODS",
     "UNICAST",
+    "Aggregation",
     "Baseline",
     "ChannelPlan",
     "Cost",
     "HybridPlan",
     "Progress",
+    "calibrate",
     "cost",
     "hybrid",
     "illegal",

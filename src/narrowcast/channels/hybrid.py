@@ -14,7 +14,7 @@ from narrowcast.channels.flow_merge import flow_merge
 from narrowcast.channels.greedy_unicast import greedy_flow, greedy_pair, greedy_user
 from narrowcast.channels.hybrid_search import hybrid_search
 from narrowcast.channels.interior_point import interior_point
-from narrowcast.channels.kmeans import kmeans
+from narrowcast.channels.kmeans import in_order, kmeans
 from narrowcast.channels.mixed import Terms, Weights, mixed, terms
 from narrowcast.channels.ordered_unicast import iterative_unicast, ordered_unicast
 from narrowcast.channels.plan import check_budgets
@@ -24,7 +24,7 @@ from narrowcast.channels.two_phase import two_phase
 from narrowcast.errors import InfeasibleError, InputError
 from narrowcast.kernels.greedy_unicast import Mixed
 from narrowcast.model import Interest
-from narrowcast.model._arrays import Ints, frozen
+from narrowcast.model._arrays import Bools, Ints, frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ CHANNELIZERS: dict[str, Callable[[Task], Ints]] = {
     "flow-merge": partial(_classes, channelize=flow_merge),
 }
 
-Chosen = tuple[Ints, np.ndarray[tuple[int, ...], np.dtype[np.bool_]]]
+Chosen = tuple[Ints, Bools]
 
 
 def _none(task: Task) -> Chosen:
@@ -186,11 +186,10 @@ def _of_classes(group_of: Ints, class_of: Ints, n: int) -> Ints:
     return group
 
 
-def _pairs_of_classes(
-    points: Points, classes: Points, class_of: Ints, alone: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
-) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _pairs_of_classes(points: Points, classes: Points, class_of: Ints, alone: Bools) -> Bools:
     inner = np.arange(points.users.size) - np.repeat(points.offsets[:-1], points.sizes)
-    return alone[np.repeat(classes.offsets[class_of], points.sizes) + inner]
+    result: Bools = alone[np.repeat(classes.offsets[class_of], points.sizes) + inner]
+    return result
 
 
 def _rank(points: Points, plan: Chosen, w: Weights) -> tuple[bool, float]:
@@ -203,18 +202,23 @@ GREEDY: dict[str, Callable[[Points, Mixed, Weights], None]] = {
     "greedy-user": greedy_user,
     "greedy-pair": greedy_pair,
 }
-_KINDS = {
-    f"{weight}-{what}": {"heaviest": weight == "heaviest", "by_user": what == "user"}
-    for weight in ("lightest", "heaviest")
-    for what in ("flow", "user")
-}
+# Name, then heaviest first, then by user.
+_KINDS = (
+    ("lightest-flow", False, False),
+    ("lightest-user", False, True),
+    ("heaviest-flow", True, False),
+    ("heaviest-user", True, True),
+)
 ORDERED: dict[str, Callable[[Points, Mixed, Weights], None]] = {
-    name: partial(ordered_unicast, **kind) for name, kind in _KINDS.items()
+    name: partial(ordered_unicast, heaviest=heaviest, by_user=by_user) for name, heaviest, by_user in _KINDS
 }
 UNICAST: dict[str, Callable[[Task], Chosen]] = {
     "none": _none,
     **{name: partial(_greedy, choose=choose) for name, choose in ORDERED.items()},
-    **{f"{name}-iterative": partial(_iterative, **kind) for name, kind in _KINDS.items()},
+    **{
+        f"{name}-iterative": partial(_iterative, heaviest=heaviest, by_user=by_user)
+        for name, heaviest, by_user in _KINDS
+    },
     **{name: partial(_greedy, choose=choose) for name, choose in GREEDY.items()},
     "reverse": _reverse,
     "search": _search,
@@ -235,11 +239,8 @@ def _pack(
     alone = np.asarray(alone, np.bool_)
     price = terms(points, group_of, alone, w)
     wanted = point_of_flow >= 0
-    used, numbered = np.unique(group_of[group_of >= 0], return_inverse=True)
-    compacted = np.full(points.n, -1)
-    compacted[group_of >= 0] = numbered
     group_of_flow = np.full(interest.n_flows, -1)
-    group_of_flow[wanted] = compacted
+    group_of_flow[wanted] = in_order(group_of)[1]
     flow = np.flatnonzero(wanted)[points.point_of_pair[alone]]
     return HybridPlan(
         frozen(group_of_flow),

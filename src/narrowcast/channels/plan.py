@@ -105,9 +105,7 @@ def plan(
     session_of, group_of = compact(*METHODS[method](job)) if points.n else _nothing()
     session = np.where(point_of_flow >= 0, session_of[point_of_flow] if points.n else -1, -1)
     price = cost(interest, session, group_of, alpha, beta)
-    return ChannelPlan(
-        frozen(session), frozen(group_of), price, method, groups, sessions, alpha, beta, seed, interest
-    )
+    return ChannelPlan(frozen(session), frozen(group_of), price, method, groups, sessions, alpha, beta, seed, interest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +147,7 @@ def _random(job: Job) -> Maps:
 
 def _search(job: Job) -> Maps:
     prices = Prices(float(job.alpha), float(job.beta), 0.0, np.inf)
-    return search(
-        job.points, job.groups, job.sessions, prices, _starts(job), job.seed, job.clock, job.progress
-    )
+    return search(job.points, job.groups, job.sessions, prices, _starts(job), job.seed, job.clock, job.progress)
 
 
 def _starts(job: Job) -> list[Maps]:

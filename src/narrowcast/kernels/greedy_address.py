@@ -13,7 +13,9 @@ Array = np.ndarray[Any, Any]
 
 
 @jit
-def greedy_address(offsets: Array, users: Array, n_users: int, groups: int, discarded: float, delivered: float) -> Array:
+def greedy_address(
+    offsets: Array, users: Array, n_users: int, groups: int, discarded: float, delivered: float
+) -> Array:
     """A receiver that would throw the flow away costs `discarded`, one that wants it earns `delivered`."""
     n = offsets.size - 1
     chosen = np.zeros(n, np.int64)
