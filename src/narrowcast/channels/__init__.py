@@ -4,6 +4,7 @@ from narrowcast.channels.aggregation import Aggregation, calibrate
 from narrowcast.channels.baselines import Baseline
 from narrowcast.channels.cost import Cost, cost, illegal
 from narrowcast.channels.hybrid import CHANNELIZERS, UNICAST, HybridPlan, hybrid
+from narrowcast.channels.limits import Limits
 from narrowcast.channels.plan import METHODS, ChannelPlan, plan
 from narrowcast.channels.search import Progress
 
@@ -16,6 +17,7 @@ __all__ = [
     "ChannelPlan",
     "Cost",
     "HybridPlan",
+    "Limits",
     "Progress",
     "calibrate",
     "cost",
