@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive.channels_cost import two_level_cost
-from naive.random_interest import random_interest
 
 import narrowcast as nc
+from naive.channels_cost import two_level_cost
+from naive.random_interest import random_interest
 from narrowcast.channels.points import collapse
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from naive import flow_merge as naive_merge
-from naive.channels_cost import hybrid_cost, one_level_cost
-from naive.greedy_unicast import greedy
-from naive.random_interest import random_interest
 
 import narrowcast as nc
+from naive import flow_merge as naive_merge
+from naive.channels_cost import hybrid_cost, one_level_cost, two_level_cost
+from naive.greedy_unicast import greedy
+from naive.random_interest import random_interest
 from narrowcast.channels import CHANNELIZERS, UNICAST
 from narrowcast.channels.bmd import bmd
 from narrowcast.channels.flow_merge import flow_merge
@@ -32,7 +32,9 @@ def wild(seed: int, flows: int = 9, users: int = 6) -> Interest:
 @pytest.mark.parametrize("unicast", UNICAST)
 @settings(max_examples=8)
 @given(seed=st.integers(0, 10**6), weights=st.sampled_from([(1, 1, 1), (1, 2, 0.7), (0.5, 0, 1.5)]))
-def test_every_pair_is_covered_and_the_cost_is_its_definition(unicast: str, seed: int, weights: tuple[float, ...]) -> None:
+def test_every_pair_is_covered_and_the_cost_is_its_definition(
+    unicast: str, seed: int, weights: tuple[float, ...]
+) -> None:
     interest = random_interest(seed)
     r = nc.channels.hybrid(interest, groups=3, unicast=unicast, weights=weights, seed=seed)
     assert r.cost == pytest.approx(hybrid_cost(interest, r.group_of_flow, r.unicast, weights), rel=1e-9, abs=1e-9)
@@ -56,7 +58,9 @@ def test_every_channelizer_covers_every_pair_within_its_groups(channelizer: str,
 
 
 @pytest.mark.parametrize(
-    ("kind", "choose"), [("flow", greedy_flow), ("user", greedy_user), ("pair", greedy_pair)], ids=["flow", "user", "pair"]
+    ("kind", "choose"),
+    [("flow", greedy_flow), ("user", greedy_user), ("pair", greedy_pair)],
+    ids=["flow", "user", "pair"],
 )
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), cap=st.sampled_from([1.0, 0.4, 0.1]))
@@ -180,8 +184,10 @@ def test_the_worked_market_example_in_small(market: Interest) -> None:
         name: nc.channels.hybrid(market, 10, unicast=name).percent_of_perfect
         for name in ("none", "greedy-flow", "reverse", "search")
     }
-    unicast = 200 * (market.rates @ market.audience_sizes) / (
-        market.rates @ (market.audience_sizes + (market.audience_sizes > 0))
+    unicast = (
+        200
+        * (market.rates @ market.audience_sizes)
+        / (market.rates @ (market.audience_sizes + (market.audience_sizes > 0)))
     )
     assert percent["none"] > 2 * unicast
     assert percent["greedy-flow"] <= unicast * (1 + 1e-9)
@@ -199,3 +205,27 @@ def test_a_cap_that_cannot_be_kept_is_named() -> None:
         nc.channels.hybrid(interest, 1, channelizer="magic")
     with pytest.raises(nc.errors.InputError, match="weights is"):
         nc.channels.hybrid(interest, 1, weights=(1, 1))
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), beta=st.sampled_from([0.0, 0.5, 2.0]))
+def test_a_hybrid_with_sessions_costs_its_definition_and_beats_both_pure_schemes(seed: int, beta: float) -> None:
+    interest = random_interest(seed)
+    r = nc.channels.hybrid(interest, groups=2, sessions=4, beta=beta, seed=seed)
+    assert r.session_of_flow is not None
+    assert r.group_of_session is not None
+    sent = r.session_of_flow >= 0
+    left = Interest.from_pairs(
+        interest.flow_of_pair[sent[interest.flow_of_pair]],
+        interest.users[sent[interest.flow_of_pair]],
+        interest.rates,
+        n_users=interest.n_users,
+    )
+    both = two_level_cost(left, r.session_of_flow, r.group_of_session, 1.0, beta)
+    copies = (interest.rates @ interest.audience_sizes) - both["useful"]
+    expected = both["c1"] + both["c2"] + interest.rates[sent].sum() + (2 + beta) * copies
+    assert r.cost == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert r.cost <= (2 + beta) * (interest.rates @ interest.audience_sizes) * (1 + 1e-9) + 1e-9
+    pure = nc.channels.plan(interest, 2, 4, method="gf", alpha=1, beta=beta)
+    wanted = interest.rates[interest.audience_sizes > 0].sum()
+    assert r.cost <= (pure.cost.total + wanted) * 1.1 + 1e-9

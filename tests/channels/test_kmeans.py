@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from naive import kmeans as naive
 from naive.channels_cost import one_level_cost
 from naive.random_interest import random_interest
-
 from narrowcast.channels.kmeans import kmeans
 from narrowcast.channels.points import Points, plain
 from narrowcast.kernels.kmeans import kmeans as kernel
@@ -28,7 +30,7 @@ def test_the_kernel_ends_where_the_twin_ends_and_every_move_lowers_the_cost(seed
     start, order = rng.integers(0, clusters, points.n), rng.permutation(points.n)
     states = naive.kmeans(sets(points), points.rates, clusters, start.tolist(), order.tolist())
     costs = [one_level_cost(sets(points), points.rates, state) for state in states]
-    assert all(after < before + 1e-9 for before, after in zip(costs, costs[1:], strict=False))
+    assert all(after < before + 1e-9 for before, after in itertools.pairwise(costs))
     result = start.copy()
     passes = kernel(
         points.offsets, points.users, points.rates, order, result, np.zeros((points.n_users, clusters), np.uint16), 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from naive.channels_cost import hybrid_cost
 
+from naive.channels_cost import hybrid_cost
 from narrowcast.model import Interest
 
 
@@ -32,7 +32,9 @@ def price(interest: Interest, group_of: Any, alone: set[tuple[int, int]], weight
     return hybrid_cost(interest, settled(interest, group_of, alone), (arrays[:, 0], arrays[:, 1]), weights)
 
 
-def greedy(interest: Interest, group_of: Any, kind: str, weights: tuple[float, float, float], cap: float) -> float | None:
+def greedy(
+    interest: Interest, group_of: Any, kind: str, weights: tuple[float, float, float], cap: float
+) -> float | None:
     """The cost where it stops; None where two moves are equally good, so that either may be made."""
     alone: set[tuple[int, int]] = set()
     cost = price(interest, group_of, alone, weights)

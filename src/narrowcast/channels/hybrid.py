@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
 
 from narrowcast.channels.baselines import hybrid_baselines
 from narrowcast.channels.bmd import bmd
+from narrowcast.channels.cost import check_prices
 from narrowcast.channels.flow_merge import flow_merge
 from narrowcast.channels.greedy_unicast import greedy_flow, greedy_pair, greedy_user
-from narrowcast.channels.hybrid_search import hybrid_search
+from narrowcast.channels.hybrid_search import hybrid_search, two_level_hybrid
 from narrowcast.channels.interior_point import interior_point
-from narrowcast.channels.kmeans import kmeans
+from narrowcast.channels.kmeans import in_order, kmeans
 from narrowcast.channels.mixed import Terms, Weights, mixed, terms
 from narrowcast.channels.ordered_unicast import iterative_unicast, ordered_unicast
 from narrowcast.channels.plan import check_budgets
 from narrowcast.channels.points import Points, collapse, plain
 from narrowcast.channels.reverse import one_flow_per_group, reverse
 from narrowcast.channels.two_phase import two_phase
-from narrowcast.errors import InfeasibleError, InputError
+from narrowcast.errors import InfeasibleError, InputError, UnsupportedError
 from narrowcast.kernels.greedy_unicast import Mixed
 from narrowcast.model import Interest
-from narrowcast.model._arrays import Ints, frozen
+from narrowcast.model._arrays import Bools, Ints, frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,8 @@ class HybridPlan:
     groups: int
     weights: tuple[float, float, float]
     interest: Interest = field(repr=False)
+    session_of_flow: Ints | None = None
+    group_of_session: Ints | None = None
 
     @cached_property
     def baselines(self) -> dict[str, float]:
@@ -55,12 +58,17 @@ def hybrid(
     weights: Sequence[float] = (1, 1, 1),
     cap: float | None = None,
     seed: int = 0,
+    sessions: int | None = None,
+    beta: float = 1,
 ) -> HybridPlan:
     """Channelize the flows, then choose what goes by unicast, so that C' is small.
 
     `search` puts flows into groups or unicast in one cost, from the channelized plan and from the
     reverse start, and is never worse than any heuristic that channelizes once. `cap` bounds the
     unicast share of C'. Same seed, same plan.
+
+    With `sessions` each flow goes to a session of a group or to unicast, and flow filtering counts
+    too: C' + β Σ_users Σ_sessions subscribed θ, a unicast copy costing w3(w1 + β + w2); for `search`.
 
     >>> interest = Interest.from_pairs([0, 0, 0, 1, 2], [0, 1, 2, 3, 4], [5.0, 1.0, 1.0])
     >>> r = hybrid(interest, groups=1)
@@ -77,6 +85,8 @@ def hybrid(
             raise InputError(
                 f"{name} is {value!r}; allowed: {', '.join(allowed)}", name=name, allowed=allowed, got=value
             )
+    if sessions is not None:
+        return _two_level(interest, groups, check_budgets(sessions, sessions)[0], unicast, w, beta, seed)
     points, point_of_flow = plain(interest)
     rng = np.random.default_rng([seed, 3])
     task = Task(interest, points, groups, w, channelizer, rng, seed)
@@ -86,6 +96,38 @@ def hybrid(
             f"unicast={unicast!r} found no plan with a unicast share of at most {w.cap}", budget="cap"
         )
     return _pack(interest, points, point_of_flow, group_of, alone, groups, w)
+
+
+def _two_level(
+    interest: Interest, groups: int, sessions: int, unicast: str, w: Weights, beta: float, seed: int
+) -> HybridPlan:
+    if unicast != "search" or w.cap < 1:
+        raise UnsupportedError("with sessions only unicast='search' without a cap is there", works=("search",))
+    check_prices(1, beta)
+    w = replace(w, filter=float(beta))
+    points, point_of_flow = plain(interest)
+    classes, class_of_flow = collapse(interest)
+    session_of, group_of = two_level_hybrid(classes, min(groups, sessions), sessions, w, seed)
+    wanted = point_of_flow >= 0
+    session = np.full(interest.n_flows, -1)
+    session[wanted] = session_of[class_of_flow[wanted]]
+    group = np.where(session >= 0, group_of[session] if group_of.size else -1, -1)[wanted]
+    alone = (group < 0)[points.point_of_pair]
+    found = _pack(interest, points, point_of_flow, group, alone, groups, w)
+    # The flow filter's part is reception too.
+    filtered = beta * points.merged(session[wanted], group_of.size).useful
+    price = replace(
+        found.terms, reception=found.terms.reception + filtered, perfect=found.terms.perfect + beta * points.useful
+    )
+    return replace(
+        found,
+        cost=price.total,
+        percent_of_perfect=price.percent_of_perfect,
+        unicast_share=price.unicast_share,
+        terms=price,
+        session_of_flow=frozen(session),
+        group_of_session=frozen(group_of),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +179,7 @@ CHANNELIZERS: dict[str, Callable[[Task], Ints]] = {
     "flow-merge": partial(_classes, channelize=flow_merge),
 }
 
-Chosen = tuple[Ints, np.ndarray[tuple[int, ...], np.dtype[np.bool_]]]
+Chosen = tuple[Ints, Bools]
 
 
 def _none(task: Task) -> Chosen:
@@ -186,11 +228,10 @@ def _of_classes(group_of: Ints, class_of: Ints, n: int) -> Ints:
     return group
 
 
-def _pairs_of_classes(
-    points: Points, classes: Points, class_of: Ints, alone: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
-) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _pairs_of_classes(points: Points, classes: Points, class_of: Ints, alone: Bools) -> Bools:
     inner = np.arange(points.users.size) - np.repeat(points.offsets[:-1], points.sizes)
-    return alone[np.repeat(classes.offsets[class_of], points.sizes) + inner]
+    result: Bools = alone[np.repeat(classes.offsets[class_of], points.sizes) + inner]
+    return result
 
 
 def _rank(points: Points, plan: Chosen, w: Weights) -> tuple[bool, float]:
@@ -203,18 +244,23 @@ GREEDY: dict[str, Callable[[Points, Mixed, Weights], None]] = {
     "greedy-user": greedy_user,
     "greedy-pair": greedy_pair,
 }
-_KINDS = {
-    f"{weight}-{what}": {"heaviest": weight == "heaviest", "by_user": what == "user"}
-    for weight in ("lightest", "heaviest")
-    for what in ("flow", "user")
-}
+# Name, then heaviest first, then by user.
+_KINDS = (
+    ("lightest-flow", False, False),
+    ("lightest-user", False, True),
+    ("heaviest-flow", True, False),
+    ("heaviest-user", True, True),
+)
 ORDERED: dict[str, Callable[[Points, Mixed, Weights], None]] = {
-    name: partial(ordered_unicast, **kind) for name, kind in _KINDS.items()
+    name: partial(ordered_unicast, heaviest=heaviest, by_user=by_user) for name, heaviest, by_user in _KINDS
 }
 UNICAST: dict[str, Callable[[Task], Chosen]] = {
     "none": _none,
     **{name: partial(_greedy, choose=choose) for name, choose in ORDERED.items()},
-    **{f"{name}-iterative": partial(_iterative, **kind) for name, kind in _KINDS.items()},
+    **{
+        f"{name}-iterative": partial(_iterative, heaviest=heaviest, by_user=by_user)
+        for name, heaviest, by_user in _KINDS
+    },
     **{name: partial(_greedy, choose=choose) for name, choose in GREEDY.items()},
     "reverse": _reverse,
     "search": _search,
@@ -235,11 +281,8 @@ def _pack(
     alone = np.asarray(alone, np.bool_)
     price = terms(points, group_of, alone, w)
     wanted = point_of_flow >= 0
-    used, numbered = np.unique(group_of[group_of >= 0], return_inverse=True)
-    compacted = np.full(points.n, -1)
-    compacted[group_of >= 0] = numbered
     group_of_flow = np.full(interest.n_flows, -1)
-    group_of_flow[wanted] = compacted
+    group_of_flow[wanted] = in_order(group_of)[1]
     flow = np.flatnonzero(wanted)[points.point_of_pair[alone]]
     return HybridPlan(
         frozen(group_of_flow),

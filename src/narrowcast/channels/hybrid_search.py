@@ -7,10 +7,13 @@ from time import monotonic
 import numpy as np
 
 from narrowcast.channels.greedy_unicast import greedy_pair, greedy_user
+from narrowcast.channels.groups_first import groups_first
 from narrowcast.channels.mixed import Weights, mixed, terms
 from narrowcast.channels.points import Points
 from narrowcast.channels.reverse import reverse
 from narrowcast.channels.search import Clock, Maps, search
+from narrowcast.channels.state import descend, pack
+from narrowcast.channels.streams_first import streams_first
 from narrowcast.kernels.two_level import Prices
 from narrowcast.model._arrays import Bools, Ints
 
@@ -59,3 +62,24 @@ def thinned(points: Points, group_of: Ints, groups: int, w: Weights) -> Plan:
     greedy_user(points, plan, w)
     greedy_pair(points, plan, w)
     return plan.group_of, plan.alone
+
+
+def two_level_hybrid(points: Points, groups: int, sessions: int, w: Weights, seed: int) -> Maps:
+    """A session in a group or unicast (−1) for each point, in one cost; at or below pure multicast and unicast."""
+    if points.n == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    prices = Prices(w.receive, w.filter, w.send, w.unicast)
+    rng = np.random.default_rng([seed, 7])
+    starts: list[Maps] = [
+        groups_first(points, groups, sessions, rng),
+        streams_first(points, groups, sessions, rng),
+        (np.full(points.n, -1), np.arange(sessions) % groups),
+    ]
+    reversed_ = pack(points, starts[-1][0], starts[-1][1], groups)
+    saved = points.rates * ((w.unicast - w.receive - w.filter) * points.sizes - w.send)
+    descend(points, reversed_, prices, np.argsort(-saved, kind="stable"))
+    starts.append((reversed_.session_of, reversed_.group_of))
+    polished = [
+        search(points, groups, sessions, prices, [start], seed, Clock(monotonic(), None), work=0.0) for start in starts
+    ]
+    return search(points, groups, sessions, prices, polished, seed, Clock(monotonic(), None))

@@ -35,7 +35,8 @@ def interior_point(points: Points, clusters: int, rng: np.random.Generator) -> I
             if slope > -1e-9 * scale:
                 break
             x = _line_search(x, step, slope, W, points.rates, clusters, barrier)
-    return np.argmax(x[: points.n * clusters].reshape(points.n, clusters), axis=1)
+    group: Ints = np.argmax(x[: points.n * clusters].reshape(points.n, clusters), axis=1)
+    return group
 
 
 def _split(x: Floats, W: Floats, k: int) -> tuple[Floats, Floats]:
@@ -92,9 +93,7 @@ def _newton(x: Floats, W: Floats, rates: Floats, k: int, barrier: float) -> tupl
     return step, float(step @ gradient)
 
 
-def _line_search(
-    x: Floats, step: Floats, slope: float, W: Floats, rates: Floats, k: int, barrier: float
-) -> Floats:
+def _line_search(x: Floats, step: Floats, slope: float, W: Floats, rates: Floats, k: int, barrier: float) -> Floats:
     here, t = _value(x, W, rates, k, barrier), 1.0
     while t > 1e-10:
         if _value(x + t * step, W, rates, k, barrier) <= here + 0.1 * t * slope:

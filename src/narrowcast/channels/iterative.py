@@ -25,4 +25,4 @@ def iterative(
         session, group = plan
         plan = groups_first(points, groups, sessions, rng, group[session])
         seen.append(plan)
-    return min(seen, key=lambda p: points_cost(points, *p, alpha, beta).excess)
+    return min(seen, key=lambda plan: points_cost(points, plan[0], plan[1], alpha, beta).excess)

@@ -31,8 +31,17 @@ def counts(points: Points, clusters: int) -> np.ndarray[tuple[int, ...], np.dtyp
 
 
 def compact(session_of: Ints, group_of: Ints) -> tuple[Ints, Ints]:
-    """The same plan without empty sessions and groups, numbered in order. −1 stays −1."""
-    used, flat = np.unique(session_of[session_of >= 0], return_inverse=True)
-    session = np.full(session_of.size, -1)
-    session[session_of >= 0] = flat
-    return session, np.unique(group_of[used], return_inverse=True)[1].astype(np.int64)
+    """The same plan without empty sessions and groups, numbered as they first come. −1 stays −1."""
+    used, session = in_order(session_of)
+    _, group = in_order(group_of[used])
+    return session, group
+
+
+def in_order(labels: Ints) -> tuple[Ints, Ints]:
+    """(the labels in use as they first come, each label's place among them); −1 stays −1."""
+    seen, first, flat = np.unique(labels, return_index=True, return_inverse=True)
+    outside = int(seen.size > 0 and seen[0] < 0)
+    order = np.argsort(first[outside:])
+    place = np.full(seen.size, -1)
+    place[outside:][order] = np.arange(order.size)
+    return seen[outside:][order], place[flat] if seen.size else labels.astype(np.int64)

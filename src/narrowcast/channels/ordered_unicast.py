@@ -14,7 +14,7 @@ from narrowcast.channels.mixed import Weights, mixed
 from narrowcast.channels.points import Points
 from narrowcast.kernels import greedy_unicast as kernel
 from narrowcast.kernels.greedy_unicast import Mixed
-from narrowcast.model._arrays import Ints
+from narrowcast.model._arrays import Floats, Ints
 
 Channelizer = Callable[[Points, Ints], Ints]
 
@@ -63,8 +63,11 @@ def rechannelized(points: Points, plan: Mixed, channelize: Channelizer) -> Ints:
 
 def _order(points: Points, *, heaviest: bool, by_user: bool) -> list[Ints]:
     """The pairs of each flow or user, in the order they are dropped."""
+    weight: Floats
     if by_user:
-        weight = np.bincount(points.users, points.rates[points.point_of_pair], minlength=points.n_users)
+        weight = np.bincount(points.users, points.rates[points.point_of_pair], minlength=points.n_users).astype(
+            np.float64
+        )
         pairs, offsets = np.argsort(points.users, kind="stable"), points.by_user[0]
     else:
         weight = points.rates * points.sizes

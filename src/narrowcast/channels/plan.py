@@ -8,22 +8,25 @@ from functools import cached_property
 from time import monotonic
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from narrowcast.channels.baselines import plan_baselines
+from narrowcast.channels.baselines import Baseline, plan_baselines
 from narrowcast.channels.cost import Cost, check_prices, cost
 from narrowcast.channels.groups_first import groups_first
 from narrowcast.channels.iterative import iterative
 from narrowcast.channels.kmeans import compact
+from narrowcast.channels.limited_search import limited_search
+from narrowcast.channels.limits import Limits, check_limits, fences
 from narrowcast.channels.lower_bound import plan_lower_bound
-from narrowcast.channels.points import Points, collapse
+from narrowcast.channels.points import Points, collapse, plain
 from narrowcast.channels.random_plan import random_plan
 from narrowcast.channels.random_restart import random_restart
 from narrowcast.channels.search import Clock, Maps, Progress, search
 from narrowcast.channels.streams_first import streams_first
-from narrowcast.errors import InputError
+from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.kernels.two_level import Prices
 from narrowcast.model import Interest
-from narrowcast.model._arrays import Ints, frozen
+from narrowcast.model._arrays import Ints, frozen, indices
 
 PUBLISHED = ("sf", "gf", "it", "rra")
 
@@ -52,8 +55,8 @@ class ChannelPlan:
         return frozen(group)
 
     @cached_property
-    def baselines(self) -> dict[str, float]:
-        """The excess cost of well-known ways to do the same, by name."""
+    def baselines(self) -> dict[str, Baseline]:
+        """Well-known ways to do the same, by name: their excess cost and the rate they send."""
         return plan_baselines(self.interest, self.groups, self.alpha, self.beta)
 
     @cached_property
@@ -78,6 +81,8 @@ def plan(
     seed: int = 0,
     time_limit: float | None = None,
     progress: Callable[[Progress], None] | None = None,
+    limits: Limits | None = None,
+    previous: ChannelPlan | tuple[ArrayLike, ArrayLike] | None = None,
 ) -> ChannelPlan:
     """Map flows to sessions and sessions to multicast groups so that receivers filter the least.
 
@@ -85,6 +90,9 @@ def plan(
     it runs first: `sf`, `gf`, `it`, `rra` (Tock et al. 2005). `random` is for comparison. Same seed,
     same plan; with `time_limit` (seconds, `search` only) the pace follows the clock instead and the
     best plan so far is returned in time. Memory is users × sessions × 3 bytes and a little.
+
+    With `limits` or a `previous` plan (or its two maps) groups and sessions keep their numbers, some
+    may stay empty, and `InfeasibleError` names the limit that binds when no plan is found.
 
     >>> interest = Interest.from_pairs([0, 0, 1, 1, 2, 3], [0, 1, 0, 1, 2, 3], [5.0, 4.0, 3.0, 1.0])
     >>> r = plan(interest, groups=2, sessions=3)
@@ -99,15 +107,67 @@ def plan(
         raise InputError(
             f"method is {method!r}; allowed: {', '.join(METHODS)}", name="method", allowed=tuple(METHODS), got=method
         )
+    if limits is not None or previous is not None:
+        return _limited(interest, groups, sessions, method, alpha, beta, seed, limits or Limits(), previous)
     clock = Clock(monotonic(), time_limit)
     points, point_of_flow = collapse(interest)
     job = Job(points, min(groups, sessions), sessions, alpha, beta, seed, clock, progress)
     session_of, group_of = compact(*METHODS[method](job)) if points.n else _nothing()
     session = np.where(point_of_flow >= 0, session_of[point_of_flow] if points.n else -1, -1)
     price = cost(interest, session, group_of, alpha, beta)
-    return ChannelPlan(
-        frozen(session), frozen(group_of), price, method, groups, sessions, alpha, beta, seed, interest
-    )
+    return ChannelPlan(frozen(session), frozen(group_of), price, method, groups, sessions, alpha, beta, seed, interest)
+
+
+def _limited(
+    interest: Interest,
+    groups: int,
+    sessions: int,
+    method: str,
+    alpha: float,
+    beta: float,
+    seed: int,
+    limits: Limits,
+    previous: ChannelPlan | tuple[ArrayLike, ArrayLike] | None,
+) -> ChannelPlan:
+    if method != "search":
+        raise UnsupportedError(f"method {method!r} knows no limits and no previous plan", works=("search",))
+    apart = check_limits(interest, groups, limits)
+    points, point_of_flow = plain(interest)
+    maps, joined = _previous(interest, groups, sessions, previous)
+    walls = fences(points, point_of_flow, groups, limits, apart, maps, joined)
+    prices = Prices(float(alpha), float(beta), 0.0, np.inf)
+    session = np.full(interest.n_flows, -1)
+    group_of = np.zeros(0, np.int64)
+    if points.n:
+        session_of, group_of = limited_search(points, groups, sessions, prices, walls, maps, seed)
+        session[point_of_flow >= 0] = session_of
+    price = cost(interest, session, group_of, alpha, beta)
+    return ChannelPlan(frozen(session), frozen(group_of), price, method, groups, sessions, alpha, beta, seed, interest)
+
+
+def _previous(
+    interest: Interest, groups: int, sessions: int, previous: ChannelPlan | tuple[ArrayLike, ArrayLike] | None
+) -> tuple[Maps | None, Interest]:
+    """The previous maps, and the interest that its users had joined for."""
+    if previous is None:
+        return None, interest
+    if isinstance(previous, ChannelPlan):
+        maps, joined = (previous.session_of_flow, previous.group_of_session), previous.interest
+    else:
+        group = indices("previous", previous[1], high=groups)
+        maps, joined = (indices("previous", previous[0], low=-1, high=group.size), group), interest
+    if maps[0].size != interest.n_flows or joined.n_users != interest.n_users:
+        raise InputError(
+            f"previous is for {maps[0].size} flows and {joined.n_users} users; now there are "
+            f"{interest.n_flows} and {interest.n_users}",
+            name="previous",
+        )
+    if maps[1].size > sessions or maps[1].max(initial=-1) >= groups:
+        raise InputError(
+            f"previous has {maps[1].size} sessions in groups 0 to {maps[1].max()}; now {sessions} and {groups} fit",
+            name="previous",
+        )
+    return maps, joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +209,7 @@ def _random(job: Job) -> Maps:
 
 def _search(job: Job) -> Maps:
     prices = Prices(float(job.alpha), float(job.beta), 0.0, np.inf)
-    return search(
-        job.points, job.groups, job.sessions, prices, _starts(job), job.seed, job.clock, job.progress
-    )
+    return search(job.points, job.groups, job.sessions, prices, _starts(job), job.seed, job.clock, job.progress)
 
 
 def _starts(job: Job) -> list[Maps]:

@@ -63,7 +63,7 @@ class Points:
         pair = np.unique(cluster[inside] * self.n_users + self.users[inside])
         clusters, users = np.divmod(pair, max(self.n_users, 1))
         kept = cluster_of >= 0
-        rates = np.bincount(cluster_of[kept], self.rates[kept], minlength=n_clusters)
+        rates: Floats = np.bincount(cluster_of[kept], self.rates[kept], minlength=n_clusters).astype(np.float64)
         return Points(_offsets(clusters, n_clusters), users, rates, self.n_users)
 
 
@@ -108,7 +108,7 @@ def collapse(interest: Interest, keep_apart: Ints | None = None) -> tuple[Points
     point_of_flow = np.full(n, -1)
     point_of_flow[wanted] = point
     points = _points(interest).subset(leaders)
-    rates = np.bincount(point, interest.rates[wanted], minlength=leaders.size)
+    rates: Floats = np.bincount(point, interest.rates[wanted], minlength=leaders.size).astype(np.float64)
     return Points(points.offsets, points.users, rates, points.n_users), point_of_flow
 
 

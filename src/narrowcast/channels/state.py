@@ -49,8 +49,17 @@ def anneal(points: Points, state: State, prices: Prices, heats: list[float], rng
     group_starts = rng.integers(0, NOISE.size - n_groups, (sweeps, n_sessions))
     return int(
         kernel.anneal(
-            points.offsets, points.users, points.rates, orders, state, prices, np.array(heats), NOISE, starts, group_starts
-        )  # fmt: skip
+            points.offsets,
+            points.users,
+            points.rates,
+            orders,
+            state,
+            prices,
+            np.array(heats),
+            NOISE,
+            starts,
+            group_starts,
+        )
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from narrowcast.channels.kmeans import compact, kmeans
+from narrowcast.channels.kmeans import in_order, kmeans
 from narrowcast.channels.points import Points
 from narrowcast.model._arrays import Ints
 
@@ -22,7 +22,6 @@ def streams_first(
     """
     session = kmeans(points, sessions, rng, None if start is None else start[0])
     given = None if start is None else np.resize(start[1], sessions)
-    used = np.unique(session)
-    session, _ = compact(session, np.zeros(sessions, np.int64))
+    used, session = in_order(session)
     merged = points.merged(session, used.size)
     return session, kmeans(merged, groups, rng, None if given is None else given[used])

@@ -53,7 +53,7 @@ def flow_merge(offsets: Array, users: Array, rates: Array, n_users: int, cluster
         overlaps(member, users[offsets[a] : offsets[a + 1]], narrow, inter)
         near[a], added[a] = nearest(a, theta, size, inter, alive)
     for _ in range(n - clusters):
-        a = np.argmin(added)
+        a = int(np.argmin(added))
         b = near[a]
         # b dissolves into a.
         for u in range(n_users):

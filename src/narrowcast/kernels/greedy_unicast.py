@@ -22,7 +22,7 @@ class Mixed(NamedTuple):
 
     group_of: Array
     alone: Array
-    count: Array  # users × groups: multicast pairs
+    counts: Array  # users × groups: multicast pairs
     Theta: Array
     size: Array  # |P_g|
     left: Array  # multicast users of each flow
@@ -38,8 +38,8 @@ def count_up(offsets: Array, users: Array, rates: Array, m: Mixed) -> None:
                 m.alone[i] = True
             elif not m.alone[i]:
                 m.left[k] += 1
-                m.count[users[i], g] += 1
-                m.size[g] += m.count[users[i], g] == 1
+                m.counts[users[i], g] += 1
+                m.size[g] += m.counts[users[i], g] == 1
         if g >= 0 and m.left[k] == 0:
             m.group_of[k] = -1
         elif g >= 0:
@@ -63,26 +63,29 @@ def drop_pair(users: Array, rates: Array, m: Mixed, k: int, i: int) -> None:
     g, u = m.group_of[k], users[i]
     m.alone[i] = True
     m.left[k] -= 1
-    m.count[u, g] -= 1
-    m.size[g] -= m.count[u, g] == 0
+    m.counts[u, g] -= 1
+    m.size[g] -= m.counts[u, g] == 0
     if m.left[k] == 0:
         m.Theta[g] -= rates[k]
         m.group_of[k] = -1
 
 
 @jit
-def flow_gain(offsets: Array, users: Array, rates: Array, m: Mixed, k: int, w1: float, w2: float, price: float) -> float:
+def flow_gain(
+    offsets: Array, users: Array, rates: Array, m: Mixed, k: int, w1: float, w2: float, price: float
+) -> float:
     """The change of C' if all of flow k goes by unicast."""
     g, leavers = m.group_of[k], 0
     for i in range(offsets[k], offsets[k + 1]):
-        leavers += not m.alone[i] and m.count[users[i], g] == 1
+        leavers += not m.alone[i] and m.counts[users[i], g] == 1
     rest = m.Theta[g] - rates[k]
-    return price * rates[k] * m.left[k] - rates[k] * (w1 * m.size[g] + w2) - rest * w1 * leavers
+    return float(price * rates[k] * m.left[k] - rates[k] * (w1 * m.size[g] + w2) - rest * w1 * leavers)
 
 
 @jit
 def best_in_group(
-    offsets: Array, users: Array, rates: Array, m: Mixed, inside: Array, by_pair: bool, w1: float, w2: float, price: float
+    offsets: Array, users: Array, rates: Array, m: Mixed, inside: Array, by_pair: bool,
+    w1: float, w2: float, price: float,
 ) -> tuple[float, int, int]:  # fmt: skip
     """(change, flow, pair or −1 for all pairs) of the best move out of the group of these flows."""
     best, flow, pair = 0.0, -1, -1
@@ -98,7 +101,7 @@ def best_in_group(
             change = price * rates[k] - w1 * m.Theta[m.group_of[k]]
             if change < best:
                 for i in range(offsets[k], offsets[k + 1]):
-                    if not m.alone[i] and m.count[users[i], m.group_of[k]] == 1:
+                    if not m.alone[i] and m.counts[users[i], m.group_of[k]] == 1:
                         best, flow, pair = change, k, i
                         break
     return best, flow, pair
@@ -119,7 +122,7 @@ def greedy_items(
         change[g], flow[g], pair[g] = best_in_group(offsets, users, rates, m, inside, by_pair, w1, w2, price)
     moves = 0
     while True:
-        g = np.argmin(change)
+        g = int(np.argmin(change))
         k = flow[g]
         if k < 0 or change[g] >= -floor:
             return moves
@@ -152,7 +155,7 @@ def user_gain(
                 lost = True
     change = added
     for g in range(m.Theta.size):
-        if m.count[u, g] > 0:
+        if m.counts[u, g] > 0:
             change += (m.Theta[g] - last[g]) * (w1 * (m.size[g] - 1) + w2) - m.Theta[g] * (w1 * m.size[g] + w2)
             last[g] = 0.0
     return change, added, lost
@@ -164,7 +167,7 @@ def greedy_users(
     w1: float, w2: float, price: float, cap: float,
 ) -> int:  # fmt: skip
     """Greedy user: the user whose leaving lowers C' most, until none does or the cap is met."""
-    n, n_groups = m.count.shape
+    n, n_groups = m.counts.shape
     change, added = np.zeros(n), np.zeros(n)
     stale, last_user = np.ones(n, np.bool_), np.zeros(n, np.bool_)
     last = np.zeros(n_groups)
@@ -176,16 +179,14 @@ def greedy_users(
         for u in range(n):
             if stale[u]:
                 a, b = user_offsets[u], user_offsets[u + 1]
-                change[u], added[u], last_user[u] = user_gain(
-                    rates, m, flows[a:b], pairs[a:b], u, last, w1, w2, price
-                )
+                change[u], added[u], last_user[u] = user_gain(rates, m, flows[a:b], pairs[a:b], u, last, w1, w2, price)
                 stale[u] = False
-        u = np.argmin(change)
+        u = int(np.argmin(change))
         if change[u] >= -floor or unicast + added[u] > cap * (cost + change[u]) + floor:
             return moves
         cost, unicast, moves = cost + change[u], unicast + added[u], moves + 1
         before[:] = m.Theta
-        joined = m.count[u] > 0
+        joined = m.counts[u] > 0
         for j in range(user_offsets[u], user_offsets[u + 1]):
             k = flows[j]
             if not m.alone[pairs[j]]:
@@ -197,7 +198,7 @@ def greedy_users(
             # |P_g| fell too, but that matters only to users who are a flow's last.
             if joined[g]:
                 for v in range(n):
-                    stale[v] |= m.count[v, g] > 0 and (before[g] != m.Theta[g] or last_user[v])
+                    stale[v] |= m.counts[v, g] > 0 and (before[g] != m.Theta[g] or last_user[v])
         stale[u] = True
 
 

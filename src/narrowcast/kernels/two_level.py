@@ -129,7 +129,8 @@ def price_sessions(s: State, V: Array, rate: float, p: Prices, w: Scratch) -> No
 
 @jit
 def sweep(
-    offsets: Array, users: Array, rates: Array, order: Array, s: State, p: Prices, heat: float, noise: Array, starts: Array
+    offsets: Array, users: Array, rates: Array, order: Array, s: State, p: Prices,
+    heat: float, noise: Array, starts: Array,
 ) -> int:  # fmt: skip
     """Take each flow out and put it where it costs least (heat 0) or by a heat bath; returns the moves.
 

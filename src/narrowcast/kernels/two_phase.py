@@ -12,7 +12,9 @@ Array = np.ndarray[Any, Any]
 
 
 @jit
-def online(offsets: Array, users: Array, order: Array, cluster_of: Array, sums: Array, held: Array, max_passes: int) -> int:
+def online(
+    offsets: Array, users: Array, order: Array, cluster_of: Array, sums: Array, held: Array, max_passes: int
+) -> int:
     """`sums[c, u]` counts the points of cluster c that u wants, `held[c]` its points; returns the passes made."""
     n_clusters = held.size
     norm = np.zeros(n_clusters)
