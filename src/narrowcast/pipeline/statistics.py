@@ -114,7 +114,10 @@ def flow_profile(partials: DataFrame, found_classes: DataFrame | None = None) ->
     """Which profiles match messages of which flow, and how many: flow, profile, messages, bytes."""
     if found_classes is not None:
         return found_classes.select(
-            "flow", F.explode("profiles").cast("bigint").alias("profile"), "messages", _bytes().alias("bytes")
+            "flow",
+            F.explode(F.col("profiles").cast("array<bigint>")).alias("profile"),
+            "messages",
+            _bytes().alias("bytes"),
         )
     sums = _summed(_of(partials, p.PAIR).withColumnRenamed("a", "profile"), "flow", "profile")
     return sums.select("flow", "profile", "messages", _bytes().alias("bytes"))
