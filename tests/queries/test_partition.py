@@ -76,10 +76,16 @@ def test_eighteen_queries_are_exact_well_within_a_minute():
     assert plan.cost <= nc.queries.merge(boxes, "directed").cost * (1 + 1e-12)
 
 
+def test_no_pruning_hides_the_best_when_every_set_pays():
+    plan = nc.queries.merge(local(12, 0), "partition", km=1, kt=0, ku=0)
+    assert plan.sets == (tuple(range(12)),)
+    assert nc.queries.merge(local(12, 0), "partition", km=0, kt=0, ku=1).cost == 0
+
+
 def test_too_many_queries_say_how_many_would_do():
-    with pytest.raises(InfeasibleError, match="20 queries") as error:
-        nc.queries.merge(local(21, 0), "partition")
-    assert error.value.smallest == 20
+    with pytest.raises(InfeasibleError, match="22 queries") as error:
+        nc.queries.merge(local(23, 0), "partition")
+    assert error.value.smallest == 22
     with pytest.raises(InfeasibleError, match="14 queries"):
         nc.queries.merge(local(15, 0), "partition", procedure="polygon")
     with pytest.raises(InfeasibleError, match="at most 4") as error:
