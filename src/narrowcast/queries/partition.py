@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from narrowcast.errors import InfeasibleError
+from narrowcast.errors import UnsupportedError
 from narrowcast.kernels.partition import partition as best_partition
 from narrowcast.kernels.partition import subset_boxes
 from narrowcast.queries.boxes import Floats, lows_highs
@@ -31,10 +31,9 @@ class Partition:
         fast = isinstance(problem, BoxProblem) and isinstance(problem.procedure, Rectangle)
         limit = MAX_QUERIES if fast else MAX_QUERIES_PRICED_ONE_BY_ONE
         if problem.n > limit:
-            raise InfeasibleError(
+            raise UnsupportedError(
                 f"partition is exact up to {limit} queries here, got {problem.n}; use method 'directed' or 'cluster'",
-                budget="queries",
-                smallest=limit,
+                works=("directed", "pair", "cluster"),
             )
         if problem.n == 0:
             return ()
