@@ -9,7 +9,11 @@ import typer
 from narrowcast.cli.demo import demo
 from narrowcast.cli.generate import generate
 from narrowcast.cli.match import match
+from narrowcast.cli.measure import measure
+from narrowcast.cli.plan_channels import channels
+from narrowcast.cli.plan_filters import filters
 from narrowcast.cli.profile import profile
+from narrowcast.cli.replay import replay
 
 app = typer.Typer(
     name="narrowcast",
@@ -21,8 +25,14 @@ app = typer.Typer(
     add_completion=True,
 )
 
-for command in (demo, profile, match, generate):
+plan = typer.Typer(help="Plan: which way each message goes. One command per kind of plan.", no_args_is_help=True)
+for planner in (channels, filters):
+    plan.command()(planner)
+
+for command in (demo, profile, match, generate, measure):
     app.command()(command)
+app.add_typer(plan, name="plan")
+app.command()(replay)
 
 
 def _version(asked: bool) -> None:

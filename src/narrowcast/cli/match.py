@@ -43,7 +43,7 @@ def match(
     log = read_table(messages, name="messages")
     names, profiles, aside = _profiles(profile or [], subscriptions, strict)
     for reason in aside:
-        notes.print(f"[yellow]set aside[/] {reason}", soft_wrap=True)
+        notes.print(f"set aside: {reason}", soft_wrap=True, markup=False, style="yellow")
     start = time.perf_counter()
     matcher = Matcher(profiles)
     built = time.perf_counter()
@@ -58,8 +58,8 @@ def match(
         "set_aside": len(aside),
         "pairs": len(rows),
         "messages_wanted": len(np.unique(rows)),
-        "build_s": built - start,
-        "match_s": done - built,
+        "build_seconds": built - start,
+        "match_seconds": done - built,
     }
     busiest = np.argsort(-counts, kind="stable")[:top]
     if json:
@@ -87,7 +87,7 @@ def _profiles(texts: list[str], subscriptions: Path | None, strict: bool) -> tup
     for at, (name, text) in enumerate(zip(rows["subscriber"].to_pylist(), rows["profile"].to_pylist(), strict=True)):
         try:
             if not isinstance(text, str):
-                raise InputError(f"the profile is {'missing' if text is None else text!r}", name="profile")
+                raise InputError("the profile is " + ("missing" if text is None else repr(text)), name="profile")
             profiles.append(Profile.parse(text))
             names.append(str(name))
         except InputError as error:

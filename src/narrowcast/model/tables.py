@@ -62,8 +62,8 @@ def _parts(folder: Path, name: str) -> list[Path]:
     """The part files of a folder that Spark wrote; any other folder is not a table."""
     parts = sorted(p for p in folder.iterdir() if p.name.startswith("part-") and p.suffix in READABLE)
     if not parts:
-        inside = sorted(p.name for p in folder.iterdir() if p.suffix in READABLE)
-        hint = f"did you mean {folder / inside[0]}?" if inside else None
+        inside = sorted((p.stem != name, p.name) for p in folder.iterdir() if p.suffix in READABLE)
+        hint = f"did you mean {folder / inside[0][1]}?" if inside else None
         raise InputError(f"{folder}: a folder where the {name} file is expected", name=name, got=str(folder), hint=hint)
     return parts
 

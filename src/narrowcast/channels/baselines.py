@@ -1,0 +1,2 @@
+def plan_baselines(*a): raise NotImplementedError
+def hybrid_baselines(*a): raise NotImplementedError
