@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,6 +52,22 @@ class DisseminationTree:
         self.children: dict[int, list[int]] = {root: []}
         self.delay: dict[int, float] = {root: 0.0}
         self.members: list[int] = []
+
+    @classmethod
+    def from_edges(
+        cls, paths: Paths, root: int, edges: Iterable[tuple[int, int]], members: Iterable[int]
+    ) -> DisseminationTree:
+        """A tree built elsewhere, from its (parent, child) links, for members to join and leave."""
+        tree = cls(paths, root)
+        for u, v in edges:
+            tree.parent[v] = u
+            tree.children.setdefault(u, []).append(v)
+            tree.children.setdefault(v, [])
+        tree.members = list(dict.fromkeys(members))
+        tree._set_delay(root, 0.0)
+        if len(tree.delay) != len(tree.parent) or not tree.delay.keys() >= set(tree.members):
+            raise InputError(f"these links are no tree from broker {root} to its members", name="edges")
+        return tree
 
     @property
     def edges(self) -> list[tuple[int, int]]:

@@ -36,8 +36,8 @@ class _Merging:
         heavy = np.argsort(-classes.weight, kind="stable")[:MOST_CLASSES]
         self.weight = np.zeros((max(1, window.sources.size), heavy.size))
         self.weight[classes.source[heavy], np.arange(heavy.size)] = classes.weight[heavy]
-        # hit[c, b]: class c goes to block b.
-        self.hit = (classes.reach[heavy].astype(np.float32) @ self.reach.T.astype(np.float32)) > 0
+        # hit[b, c] is 1 where class c goes to block b.
+        self.hit = ((self.reach.astype(np.float32) @ classes.reach[heavy].T.astype(np.float32)) > 0).astype(np.float64)
         self.alive: Ints = np.arange(n)
         self.price, self.joint = np.zeros(n), np.full((n, n), np.inf)
         for i in range(n):
@@ -46,8 +46,9 @@ class _Merging:
     def reprice(self, i: int) -> None:
         """The price of block i, and of its union with every other."""
         others = self.alive[self.alive != i]
-        hit = np.concatenate((self.hit[:, [i]], self.hit[:, others] | self.hit[:, [i]]), axis=1)
-        weight: Floats = np.ascontiguousarray((self.weight @ hit).T + LEAST_WEIGHT)
+        hit = np.concatenate((self.hit[[i]], np.maximum(self.hit[others], self.hit[i])))
+        # Not `@`: many small products wait for each other's threads on a busy machine.
+        weight: Floats = np.einsum("bc,sc->bs", hit, self.weight) + LEAST_WEIGHT
         sets = np.concatenate((self.reach[[i]], self.reach[others] | self.reach[i]))
         each, paths = np.arange(len(sets)), self.made.paths
         cost = union_prices(
@@ -62,7 +63,7 @@ class _Merging:
         at = int(np.argmin(more))
         i, j = int(alive[at // alive.size]), int(alive[at % alive.size])
         self.reach[i] |= self.reach[j]
-        self.hit[:, i] |= self.hit[:, j]
+        self.hit[i] = np.maximum(self.hit[i], self.hit[j])
         self.alive = alive[alive != j]
         self.joint[j], self.joint[:, j] = np.inf, np.inf
         self.reprice(i)

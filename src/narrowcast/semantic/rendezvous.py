@@ -32,14 +32,14 @@ def best_rooted(paths: Paths, members: Ints, sources: Ints, weight: Floats, kind
     Tried are the heaviest sources and the broker with the least sum of ways from the sources and to
     a tree of the members. With no source known it is the broker of that tree nearest to all others.
     """
+    heavy = [int(s) for s in np.argsort(-weight, kind="stable")[:MOST_ROOTS] if weight[s] > 0] if sources.size else []
+    if len(heavy) == 1:
+        return rooted(paths, int(sources[heavy[0]]), members, kind)
     free = tree_edges(paths, int(members[0]), members, "nearest")
     inside = np.array(sorted({int(members[0]), *(v for _, v in free)}))
-    heavy = [int(s) for s in np.argsort(-weight, kind="stable")[:MOST_ROOTS] if weight[s] > 0] if sources.size else []
     if not heavy:
         central = int(inside[np.argmin(paths.distance[inside].sum(axis=1))])
         return rooted(paths, central, members, kind)
-    if len(heavy) == 1 and np.count_nonzero(weight) == 1:
-        return rooted(paths, int(sources[heavy[0]]), members, kind)
     ways = weight @ paths.distance[sources]
     middle = int(np.argmin(ways + weight.sum() * paths.distance[:, inside].min(axis=1)))
     roots = dict.fromkeys([*(int(sources[s]) for s in heavy), middle])

@@ -73,7 +73,7 @@ class Window:
 
 def system(topology: Topology, profiles: Sequence[Wanted | str], clients: ArrayLike) -> System:
     """Check and index the subscribers' side."""
-    wanted = tuple(_read(profile) for profile in profiles)
+    wanted = tuple(read_profile(profile) for profile in profiles)
     pairs = np.asarray(clients)
     if pairs.size == 0:
         pairs = np.zeros((0, 2), np.int64)
@@ -132,7 +132,8 @@ def _check_connected(paths: Paths, brokers: Ints) -> None:
         )
 
 
-def _read(profile: Wanted | str) -> Wanted:
+def read_profile(profile: Wanted | str) -> Wanted:
+    """A profile from text: an XPath if it starts with a slash."""
     if not isinstance(profile, str):
         return profile
     return XPath.parse(profile) if profile.lstrip().startswith("/") else Profile.parse(profile)
