@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from narrowcast.cli._output import AsJson, Seed, notes, print_json, text
-from narrowcast.cli._planning import Out, Overwrite, Strict, refuse_unsound, show, write
+from narrowcast.cli._output import AsJson, Seed, notes, output, print_json, table
+from narrowcast.cli._planning import Out, Overwrite, Strict, refuse_unsound, write
+
+if TYPE_CHECKING:
+    from narrowcast.model import Interest
+    from narrowcast.model.plan import Plan
 
 
 class Method(StrEnum):
@@ -80,12 +84,22 @@ def channels(
             }
         )
         return
-    headline = (
-        f"[bold]{wants.n_flows:,} flows, {wants.n_users:,} subscribers, {wants.n_pairs:,} wishes[/] "
-        f"in {text(int(result.group_of_session.max(initial=-1)) + 1)} groups and "
-        f"{text(result.group_of_session.size)} sessions: {plan.cost['relative']:.1%} of flooding's waste"
+    _show(plan, wants)
+    if out is not None:
+        output.print(f"Written to {out}")
+
+
+def _show(plan: Plan, wants: Interest) -> None:
+    n_groups, n_sessions = (
+        len(set(plan.tables["session_group"]["group"].to_pylist())),
+        len(plan.tables["session_group"]),
     )
-    show(plan, headline, {"narrowcast": plan.cost["excess"]} | dict(plan.baselines), "narrowcast", out)
+    output.print(
+        f"[bold]{wants.n_flows:,} flows, {wants.n_users:,} subscribers, {wants.n_pairs:,} wishes[/] in {n_groups} "
+        f"groups and {n_sessions} sessions: {plan.cost['relative']:.1%} of flooding's waste; no plan has less than "
+        f"{(plan.lower_bound or 0) / plan.cost['flooding']:.1%}"
+    )
+    output.print(ways_table(plan))
 
 
 def _differs(said: Mapping[str, float], found: Mapping[str, float]) -> list[str]:
@@ -94,3 +108,16 @@ def _differs(said: Mapping[str, float], found: Mapping[str, float]) -> list[str]
         for name in found
         if name in said and abs(found[name] - said[name]) > 1e-9 * max(1.0, abs(found[name]))
     ]
+
+
+def ways_table(plan: Plan) -> Any:
+    """The plan beside the other ways: what receivers throw away (flooding is 100 %), and what the sender sends."""
+    once = plan.baselines["perfect multicast"]["sent"] or 1.0
+    ways = {"[bold green]this plan[/]": (plan.cost["relative"], once)}
+    ways |= {name: (found["relative"], found["sent"]) for name, found in plan.baselines.items()}
+    rows = [
+        (name, f"{waste:.1%}", f"{sent / once:.1f}×", "█" * round(20 * waste) or "▏")
+        for name, (waste, sent) in sorted(ways.items(), key=lambda way: way[1])
+    ]
+    columns = ("way", "waste", "sent", "")
+    return table("Against the other ways", columns, rows, numbers=columns[1:3])

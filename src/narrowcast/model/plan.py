@@ -52,7 +52,7 @@ class Plan:
     tables: Mapping[str, Any]
     cost: Mapping[str, float]
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    baselines: Mapping[str, float] = field(default_factory=dict)
+    baselines: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
     checks: Mapping[str, Any] = field(default_factory=dict)
     lower_bound: float | None = None
