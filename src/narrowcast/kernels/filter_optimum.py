@@ -140,9 +140,11 @@ def _add_link(stack: Floats, at: int, rows: int, width: int, weight: float, arri
 def _is_convex(stack: Floats, a: int, n: int) -> bool:
     """Whether each filter saves no more than the one before it. Rows of infinities are not."""
     drop = np.inf
+    if stack[a] == np.inf:
+        return False
     for i in range(U(a), U(a + n - 1)):
         now = stack[i] - stack[U(i) + U(1)]
-        if not now <= drop:
+        if now > drop:
             return False
         drop = now
     return True
