@@ -42,7 +42,7 @@ def bars(title: str, costs: Mapping[str, float], ours: str) -> Any:
     """Costs as bars, least first; ours stands out."""
     longest = max(costs.values(), default=1.0) or 1.0
     rows = [
-        (f"[bold green]{name}[/]" if name == ours else name, cost, "█" * max(1, round(40 * cost / longest)))
+        (f"[bold green]{name}[/]" if name == ours else name, cost, "█" * max(1, round(30 * cost / longest)))
         for name, cost in sorted(costs.items(), key=lambda item: item[1])
     ]
     return table(title, ("way", "cost", ""), rows, numbers=("cost",))

@@ -152,8 +152,8 @@ def _show_channels(plan: Plan) -> None:
 def _show_filters(found: dict[str, Any]) -> None:
     saved = ", ".join(f"{k} filter{'s' * (k > 1)} {share:.0%}" for k, share in found["saved"].items())
     output.print(
-        f"\n[bold]Filters inside the network.[/] On a multicast tree of {found['vertices']} routers, the best places save "
-        f"this much traffic: {saved}."
+        f"\n[bold]Filters inside the network.[/] On a multicast tree of {found['vertices']} routers, the best places "
+        f"save this much traffic: {saved}."
     )
 
 

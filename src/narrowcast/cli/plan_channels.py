@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -38,6 +37,10 @@ def channels(
     alpha: Annotated[float, typer.Option(min=0, help="Receiver's cost per message of a group it must look at.")] = 1.0,
     beta: Annotated[float, typer.Option(min=0, help="Receiver's cost per message of a session it must look at.")] = 1.0,
     time_limit: Annotated[float | None, typer.Option(min=0.1, help="Stop searching after so many seconds.")] = None,
+    joins_per_user: Annotated[
+        int | None, typer.Option(min=1, help="Groups a receiver may join; Linux allows 20 per socket.")
+    ] = None,
+    rate_per_group: Annotated[float | None, typer.Option(min=0, help="The most a group may carry.")] = None,
     out: Out = None,
     overwrite: Overwrite = False,
     strict: Strict = False,
@@ -55,21 +58,31 @@ def channels(
     """
     from narrowcast import channels as planner
     from narrowcast.channels.folder import as_plan
-    from narrowcast.evaluate.channels import channels_cost, channels_faults
+    from narrowcast.evaluate.channels import channels_cost, channels_faults, differences
     from narrowcast.model.intake import read_interest
     from narrowcast.model.plan import fingerprint
     from narrowcast.model.quarantine import Quarantine
 
     aside = Quarantine(strict=strict)
     wants = read_interest(flows, interest, aside)
+    bound = joins_per_user is not None or rate_per_group is not None
+    limits = planner.Limits(joins_per_user=joins_per_user, rate_per_group=rate_per_group) if bound else None
     with notes.status("planning"):
         result = planner.plan(
-            wants, groups, sessions, method.value, alpha=alpha, beta=beta, seed=seed, time_limit=time_limit
+            wants,
+            groups,
+            sessions,
+            method.value,
+            alpha=alpha,
+            beta=beta,
+            seed=seed,
+            time_limit=time_limit,
+            limits=limits,
         )
     plan = as_plan(result, inputs={"flows": fingerprint(flows), "interest": fingerprint(interest)})
     with notes.status("checking"):
         recomputed = channels_cost(plan, wants)
-        refuse_unsound(channels_faults(plan, wants) + _differs(plan.cost, recomputed))
+        refuse_unsound(channels_faults(plan, wants) + differences(plan.cost, recomputed))
     plan = replace(plan, checks={"sound": True, "cost": recomputed})
     write(plan, out, aside, overwrite=overwrite)
     if json:
@@ -100,14 +113,6 @@ def _show(plan: Plan, wants: Interest) -> None:
         f"{(plan.lower_bound or 0) / plan.cost['flooding']:.1%}"
     )
     output.print(ways_table(plan))
-
-
-def _differs(said: Mapping[str, float], found: Mapping[str, float]) -> list[str]:
-    return [
-        f"its {name} is {found[name]}, the planner says {said[name]}"
-        for name in found
-        if name in said and abs(found[name] - said[name]) > 1e-9 * max(1.0, abs(found[name]))
-    ]
 
 
 def ways_table(plan: Plan) -> Any:
