@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,7 +47,7 @@ def assign(plan: MergePlan, clients: ArrayLike, *, channels: int, restarts: int 
         raise UnsupportedError(
             "exact pieces have a channel each; physical channels take whole answers", works=("rectangle", "polygon")
         )
-    if not isinstance(channels, Integral) or channels < 1:
+    if not isinstance(channels, (int, np.integer)) or channels < 1:
         raise InputError(
             f"channels is {channels!r}; it must be a whole number, 1 or more", name="channels", got=channels
         )
