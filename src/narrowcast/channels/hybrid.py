@@ -90,7 +90,7 @@ def hybrid(
     points, point_of_flow = plain(interest)
     rng = np.random.default_rng([seed, 3])
     task = Task(interest, points, groups, w, channelizer, rng, seed)
-    group_of, alone = UNICAST[unicast](task)
+    group_of, alone = UNICAST[unicast](task) if points.n else (np.zeros(0, np.int64), np.zeros(0, np.bool_))
     if points.n and terms(points, group_of, alone, w).unicast_share > w.cap * (1 + 1e-9):
         raise InfeasibleError(
             f"unicast={unicast!r} found no plan with a unicast share of at most {w.cap}", budget="cap"

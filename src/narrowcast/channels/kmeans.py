@@ -9,6 +9,8 @@ from narrowcast.kernels import kmeans as kernel
 from narrowcast.model._arrays import Ints
 
 MAX_PASSES = 100
+# Above so many points a pass that moves less than one in a thousand is the last.
+MANY = 100_000
 
 
 def kmeans(points: Points, clusters: int, rng: np.random.Generator, start: Ints | None = None) -> Ints:
@@ -20,7 +22,8 @@ def kmeans(points: Points, clusters: int, rng: np.random.Generator, start: Ints 
     cluster_of = rng.integers(0, clusters, points.n) if start is None else start.astype(np.int64)
     order = rng.permutation(points.n)
     count = counts(points, clusters)
-    kernel.kmeans(points.offsets, points.users, points.rates, order, cluster_of, count, MAX_PASSES)
+    few = points.n // 1000 if points.n > MANY else 0
+    kernel.kmeans(points.offsets, points.users, points.rates, order, cluster_of, count, MAX_PASSES, few)
     return cluster_of
 
 

@@ -28,7 +28,8 @@ from narrowcast.kernels.two_level import Prices
 from narrowcast.model import Interest
 from narrowcast.model._arrays import Ints, frozen, indices
 
-PUBLISHED = ("sf", "gf", "it", "rra")
+# Pairs × sessions above which the published methods, run thirty times over, are not made as starts.
+VERY_LARGE = 3 * 10**8
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,8 +214,12 @@ def _search(job: Job) -> Maps:
 
 
 def _starts(job: Job) -> list[Maps]:
-    """Every published plan; under a time limit only those that leave most of it to the search."""
+    """Every published plan, as far as time allows: a very large system starts from GF alone, and under
+    a time limit only those are made that leave most of it to the search.
+    """
     starts = [_gf(job)]
+    if job.points.users.size * job.sessions > VERY_LARGE:
+        return starts
     for method, runs in ((_sf, 4), (_it, 10), (_rra, 15)):
         # A published method takes about so many times the time of GF.
         if job.clock.spent * (runs + 1) > 0.3 and len(starts) == 1 and job.clock.limit is not None:

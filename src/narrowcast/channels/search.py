@@ -29,7 +29,7 @@ HOT, COLD = 0.31, 0.02
 WORK = 3.5e9
 ROUND = 8  # sweeps between two exchanges of groups among threads
 MOST_SWEEPS = 4000
-FEWEST_SWEEPS = 60  # with fewer an annealed plan is no better than a polished one
+FEWEST_SWEEPS = 40  # with fewer an annealed plan is no better than a polished one
 PARTS = 2
 SMALL, RESTARTS = 48, 16
 
@@ -223,6 +223,8 @@ def polish(
 ) -> Maps:
     """Only moves that lower the cost, until a sweep finds none."""
     state = pack(points, *maps, groups)
+    # A very large system is polished a few times only.
+    most = min(most, 2 + int(3 * WORK / max(points.n * (state.theta.size + 100), 1)))
     for _ in range(most):
         if anneal(points, state, prices, [0.0], rng) == 0 or clock.spent >= 1:
             break

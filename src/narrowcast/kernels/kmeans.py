@@ -54,11 +54,19 @@ def remove(count: Array, member: Array, sizes: Array, audience: Array, c: int, t
 
 @jit
 def kmeans(
-    offsets: Array, users: Array, rates: Array, order: Array, cluster_of: Array, count: Array, max_passes: int
+    offsets: Array,
+    users: Array,
+    rates: Array,
+    order: Array,
+    cluster_of: Array,
+    count: Array,
+    max_passes: int,
+    few: int = 0,
 ) -> int:
     """Move points to their nearest cluster until a whole pass moves none; returns the passes made.
 
-    `cluster_of` holds the start and receives the result; `count` is users × clusters, all zero.
+    `cluster_of` holds the start and receives the result; `count` is users × clusters, all zero. A pass
+    with at most `few` moves is the last.
     """
     n_clusters = count.shape[1]
     member = np.zeros(count.shape, np.uint8)
@@ -96,6 +104,6 @@ def kmeans(
             if best != old:
                 cluster_of[k] = best
                 moved += 1
-        if moved == 0:
+        if moved <= few:
             return done + 1
     return max_passes

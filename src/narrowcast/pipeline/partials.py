@@ -23,8 +23,10 @@ Ints = NDArray[np.int64]
 BYTE = 1024
 WEIGHT = 1 << 30
 TOTAL, PROFILE, FLOW, PAIR, CLASS, OVERLAP = "total", "profile", "flow", "pair", "class", "overlap"
+# The profiles that overlap with profile `a` travel as one row, `members` with their `weights`.
 SCHEMA = (
-    "kind string, a bigint, b bigint, flow string, members array<int>, messages bigint, bytes bigint, weight bigint"
+    "kind string, a bigint, flow string, members array<int>, weights array<bigint>, "
+    "messages bigint, bytes bigint, weight bigint"
 )
 
 
@@ -185,13 +187,19 @@ class Partials:
         self.__init__(self.n_profiles, self.classes, self.overlap, self.most)  # type: ignore[misc]
 
     def _overlap_batch(self) -> pa.RecordBatch:
+        """For each profile the later ones that it overlaps with."""
+        import pyarrow as pa
+        from scipy.sparse import triu
+
         if self.together is None:
             return _batch(OVERLAP, np.zeros((0, 3), np.int64))
-        found = self.together.tocoo()
-        upper = (found.row < found.col) & (found.data > 0)
-        values = np.zeros((int(upper.sum()), 3), np.int64)
-        values[:, 2] = found.data[upper]
-        return _batch(OVERLAP, values, a=found.row[upper], b=found.col[upper])
+        upper = triu(self.together, k=1, format="csr")
+        upper.eliminate_zeros()
+        busy = np.flatnonzero(np.diff(upper.indptr))
+        offsets = pa.array(np.append(upper.indptr[busy], upper.indptr[-1]).astype(np.int32))
+        members = pa.ListArray.from_arrays(offsets, pa.array(upper.indices.astype(np.int32)))
+        weights = pa.ListArray.from_arrays(offsets, pa.array(upper.data))
+        return _batch(OVERLAP, np.zeros((busy.size, 3), np.int64), a=busy, members=members, weights=weights)
 
 
 def same_sets(cols: Ints, starts: Ints, ends: Ints, bits: int = 64) -> Ints:
@@ -243,7 +251,7 @@ def _class_batch(sums: dict[bytes, Ints]) -> pa.RecordBatch:
 
 
 def _batch(
-    kind: str, values: Ints, *, a: Any = None, b: Any = None, flow: Any = None, members: Any = None
+    kind: str, values: Ints, *, a: Any = None, flow: Any = None, members: Any = None, weights: Any = None
 ) -> pa.RecordBatch:
     import pyarrow as pa
 
@@ -254,11 +262,11 @@ def _batch(
 
     return pa.RecordBatch.from_pydict(
         {
-            "kind": pa.array([kind] * n, pa.string()),
+            "kind": pa.repeat(kind, n),
             "a": column(a, pa.int64()),
-            "b": column(b, pa.int64()),
             "flow": column(flow, pa.string()),
             "members": pa.nulls(n, pa.list_(pa.int32())) if members is None else members,
+            "weights": pa.nulls(n, pa.list_(pa.int64())) if weights is None else weights,
             "messages": pa.array(values[:, 0]),
             "bytes": pa.array(values[:, 1]),
             "weight": pa.array(values[:, 2]),

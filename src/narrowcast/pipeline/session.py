@@ -115,6 +115,11 @@ def _defaults(local: bool, memory: str, ui: bool) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Adding a batch to the sums costs as much as the sums are long: few large batches.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.driver.maxResultSize": "0",
+        # Matching is the work, not reading: a file of a few megabytes is worth more than one task.
+        "spark.sql.files.openCostInBytes": "262144",
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         "spark.sql.shuffle.partitions": str(max(2, 2 * (os.cpu_count() or 1))),
     }

@@ -73,12 +73,14 @@ def overlap(partials: DataFrame) -> DataFrame:
     profile < other; `share` is O[profile][other] of the profile's own weight, `share_of_other` the
     other way round.
     """
-    both = _summed(_of(partials, p.OVERLAP), "a", "b").select("a", "b", F.col("weight").alias("both"))
+    pairs = _of(partials, p.OVERLAP).select("a", F.explode(F.arrays_zip("members", "weights")).alias("_with"))
+    named = pairs.select("a", F.col("_with.members").cast("bigint").alias("b"), F.col("_with.weights").alias("both"))
+    both = named.groupBy("a", "b").agg(F.sum("both").alias("both"))
     own = _summed(_of(partials, p.PROFILE), "a").select("a", F.col("weight").alias("own"))
     others = own.select(F.col("a").alias("b"), F.col("own").alias("other_own"))
     return (
-        both.join(own, "a")
-        .join(others, "b")
+        both.join(F.broadcast(own), "a")
+        .join(F.broadcast(others), "b")
         .select(
             F.col("a").alias("profile"),
             F.col("b").alias("other"),

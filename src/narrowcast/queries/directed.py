@@ -28,7 +28,7 @@ class Directed:
     starts: int = 50
 
     def __post_init__(self) -> None:
-        if not isinstance(self.starts, int) or self.starts < 1:
+        if not isinstance(self.starts, (int, np.integer)) or self.starts < 1:
             raise InputError(f"starts is {self.starts!r}; it must be a whole number, 1 or more", name="starts")
 
     def __call__(self, problem: Problem, *, seed: int = 0) -> tuple[Set, ...]:
