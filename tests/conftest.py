@@ -29,6 +29,8 @@ def spark() -> Iterator[Any]:
     """The one Spark session of a test run: its JVM takes seconds to start."""
     from narrowcast.pipeline.session import session
 
-    running = session(master="local[2]")
+    # Tests are many short jobs: compiling them well costs more than it saves.
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    running = session(master="local[2]", extra={"spark.driver.extraJavaOptions": quick})
     yield running
     running.stop()

@@ -55,15 +55,16 @@ def market_names(n: int) -> tuple[str, ...]:
 
 
 def tickers(shape: MarketShape) -> NDArray[Any]:
-    """A name per symbol: real ones go to the busiest symbols of the first two markets. All distinct.
+    """A name per symbol: real ones go to the top ranks of the first two markets. All distinct.
 
     >>> from narrowcast.workloads.market import market_shape
     >>> tickers(market_shape(2000, 10))[:3].tolist()
-    ['NVDA', 'AAPL', 'AMZN']
+    ['NVDA', 'MSFT', 'AMZN']
     """
     n = shape.rates.size
-    american = np.arange(shape.first[min(2, shape.p.size)])
-    busiest = american[np.argsort(-shape.rates[american], kind="stable")][: len(companies())]
+    # By rank within the market, so that both markets get their share of fame.
+    ranks = [np.arange(size) / size for size in shape.sizes[:2]]
+    busiest = np.argsort(np.concatenate(ranks), kind="stable")[: len(companies())]
     names = np.empty(n, dtype="U6")
     made_up = np.ones(n, np.bool_)
     made_up[busiest] = False
@@ -76,7 +77,7 @@ def made_up_tickers(n: int) -> NDArray[Any]:
     """n distinct tickers of four letters, then five, none of them real.
 
     >>> made_up_tickers(3).tolist()
-    ['SGPH', 'HPKV', 'WXFK']
+    ['RVBS', 'BJKB', 'LVRK']
     """
     real = np.array([c.symbol for c in companies()])
     parts, missing = [], n

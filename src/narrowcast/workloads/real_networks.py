@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any
 
 import numpy as np
 import rustworkx as rx
@@ -36,13 +35,13 @@ def real_network(name: str) -> RealNetwork:
     >>> network.n, len(network.edges), network.names[0]
     (12, 18, 'Gdansk')
     """
-    topohub = _topohub()
-    try:
-        graph = topohub.get(name)
-    except KeyError:
-        near = _near(name)
-        hint = f"close names: {', '.join(near)}" if near else f"groups: {', '.join(network_names('', depth=1))}"
-        raise InputError(f"topohub has no network {name!r}", name="model", got=name, hint=hint) from None
+    known = network_names()
+    if name not in known:
+        near = _near(name, known)
+        hint = f"close names: {', '.join(near)}" if near else f"groups: {', '.join(_groups(known))}"
+        raise InputError(f"topohub has no network {name!r}", name="model", got=name, hint=hint)
+    # topohub.get would leave the file open.
+    graph = json.loads(files("topohub").joinpath(f"data/{name}.json").read_text(encoding="utf-8"))
     nodes, links = graph["nodes"], graph["edges"]
     index = {node["id"]: i for i, node in enumerate(nodes)}
     ends = np.array([(index[e["source"]], index[e["target"]]) for e in links], np.int64).reshape(-1, 2)
@@ -51,28 +50,20 @@ def real_network(name: str) -> RealNetwork:
     return _largest_part(ends[~loop], length[~loop], _distinct([str(n.get("name") or n["id"]) for n in nodes]))
 
 
-def network_names(group: str = "", *, depth: int | None = None) -> list[str]:
-    """The networks there are, or with depth=1 their groups.
+def network_names(group: str = "") -> list[str]:
+    """The networks there are whose names start with `group`.
 
     >>> network_names("sndlib")[:2]
     ['sndlib/abilene', 'sndlib/atlanta']
     """
-    _topohub()
-    root = files("topohub").joinpath("data")
-    found = _walk(root, "")
-    if depth is not None:
-        found = sorted({"/".join(name.split("/")[:depth]) for name in found})
-    return [name for name in found if name.startswith(group)]
-
-
-def _topohub() -> Any:
     try:
-        return import_module("topohub")
+        root = files("topohub").joinpath("data")
     except ModuleNotFoundError:
         raise UnsupportedError(
             "real networks need the package topohub, which is not installed: pip install 'narrowcast[topologies]'",
             works=("waxman", "transit-stub"),
         ) from None
+    return [name for name in _walk(root, "") if name.startswith(group)]
 
 
 def _walk(folder: Traversable, prefix: str) -> list[str]:
@@ -85,9 +76,12 @@ def _walk(folder: Traversable, prefix: str) -> list[str]:
     return found
 
 
-def _near(name: str) -> list[str]:
+def _groups(known: list[str]) -> list[str]:
+    return sorted({name.split("/", 1)[0] for name in known})
+
+
+def _near(name: str, known: list[str]) -> list[str]:
     """Names that look alike, in full or after the group's name, whatever the case."""
-    known = network_names()
     lower = {full.lower(): full for full in known} | {full.lower().rsplit("/", 1)[-1]: full for full in known}
     near = get_close_matches(name.lower(), lower, n=4) + get_close_matches(name.lower().rsplit("/", 1)[-1], lower, n=4)
     return list(dict.fromkeys(lower[n] for n in near))[:5]

@@ -15,9 +15,10 @@ from narrowcast.workloads.tables.source import Row, Source
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One bad row: its table, its 0-based row among the data rows of the file, and what is bad about it."""
+    """One bad row: its table, the row counted from 1 as quarantine counts it, and what is bad about it."""
 
     table: str
+    file: str
     row: int
     kind: str
 
@@ -25,9 +26,9 @@ class Planted:
 class Planter:
     """Adds ⌈share·rows⌉ bad rows to a table, of every kind in turn; the good rows stay as they were."""
 
-    def __init__(self, source: Source, share: float, seed: int, *, typed: bool) -> None:
+    def __init__(self, source: Source, file: str, share: float, seed: int, *, typed: bool) -> None:
         faults = dict(source.faults) | ({} if typed else dict(source.text_faults))
-        self.source, self.share = source, share
+        self.source, self.file, self.share = source, file, share
         self.kinds = list(faults.items())
         self.rng = np.random.default_rng([seed, 0xBAD, len(source.name)])
         self.good = 0
@@ -48,5 +49,5 @@ class Planter:
         for at, row in models:
             n = len(self.planted)
             kind, fault = self.kinds[n % len(self.kinds)]
-            self.planted.append(Planted(self.source.name, first + at + 1 + n, kind))
+            self.planted.append(Planted(self.source.name, self.file, first + at + 2 + n, kind))
             yield at + 1, fault(row, n)

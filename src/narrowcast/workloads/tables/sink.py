@@ -9,6 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
@@ -75,11 +76,13 @@ class JsonlSink:
         self.file = path.open("w", encoding="utf-8")
 
     def write(self, batch: pa.RecordBatch, inserts: Inserts) -> None:
-        lines = json_lines(batch).to_pylist()
-        for done, (at, row) in enumerate(inserts):
+        lines, done = json_lines(batch).to_pylist(), 0
+        for at, row in inserts:
+            self.file.writelines(line + "\n" for line in lines[done:at])
             whole = {name: _finite(value) for name, value in row.items()}
-            lines.insert(at + done, json.dumps(whole, default=_iso, ensure_ascii=False))
-        self.file.writelines(line + "\n" for line in lines)
+            self.file.write(json.dumps(whole, default=_iso, ensure_ascii=False) + "\n")
+            done = at
+        self.file.writelines(line + "\n" for line in lines[done:])
 
     def close(self) -> None:
         self.file.close()
@@ -115,9 +118,8 @@ def _merged(batch: pa.RecordBatch, inserts: Inserts, schema: pa.Schema) -> pa.Ta
     if not inserts:
         return good
     bad = pa.Table.from_pylist([row for _, row in inserts], schema=schema)
-    order: list[int] = list(range(batch.num_rows))
-    for done, (at, _) in enumerate(inserts):
-        order.insert(at + done, batch.num_rows + done)
+    at = [place for place, _ in inserts]
+    order = np.insert(np.arange(batch.num_rows), at, batch.num_rows + np.arange(len(inserts)))
     return pa.concat_tables([good, bad]).take(pa.array(order)).combine_chunks()
 
 

@@ -75,7 +75,8 @@ def write(
     it, but only if it holds a workload. Same arguments, same rows.
 
     `bad_rows` adds that share of bad rows to every table, of each kind in turn, for testing quarantine:
-    the good rows stay exactly as without it, and `planted.jsonl` lists table, row and kind of each bad one.
+    the good rows stay exactly as without it, and `planted.jsonl` lists table, file,
+    row (counted from 1) and kind of each bad one.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -86,6 +87,7 @@ def write(
     choice("kind", kind, TABLES)
     choice("format", format, FORMATS)
     share("bad_rows", bad_rows)
+    whole("seed", seed)
     arguments = _arguments(kind, options, messages=messages, users=users, seed=seed)
     out = Path(out_dir)
     _may_write(out, overwrite)
@@ -147,7 +149,7 @@ def _write_table(
 ) -> tuple[Written, list[Planted]]:
     path = folder / f"{source.name}.{format}"
     sink = open_sink(path, source.schema, planting=bad_rows > 0)
-    planter = Planter(source, bad_rows, seed, typed=sink.typed)
+    planter = Planter(source, path.name, bad_rows, seed, typed=sink.typed)
     try:
         for batch in source.batches():
             sink.write(batch, planter.inserts(batch))
