@@ -11,6 +11,8 @@ from narrowcast.semantic.window import System, Window
 
 MOST_START = 300
 MOST_CLASSES = 2000
+#: A block is priced together with this many of its nearest others.
+NEIGHBOURS = 16
 #: Tomorrow is unknown: every block counts at least this much, so that near gateways come together.
 LEAST_WEIGHT = 1e-3
 
@@ -21,7 +23,7 @@ def blocks(made: System, window: Window, classes: Classes, n_blocks: int) -> Boo
     A message goes to each block with a gateway that wants it. Starting from single gateways (from
     `MOST_START` groups of near ones if there are more) the two blocks whose union costs least more, or
     saves most, become one. What is kept are the blocks that would cost the window's audiences least:
-    audiences yet unseen are likely to be of that kind. O(start²) prices.
+    audiences yet unseen are likely to be of that kind. O(start · neighbours) prices.
     """
     merging = _Merging(made, window, classes)
     best, least = merging.reach[merging.alive], np.inf
@@ -46,6 +48,7 @@ class _Merging:
         self.hit = ((self.reach.astype(np.float32) @ classes.reach[heavy].T.astype(np.float32)) > 0).astype(np.float64)
         self.alive: Ints = np.arange(n)
         self.price, self.joint = np.zeros(n), np.full((n, n), np.inf)
+        self.apart = _apart(made, self.reach)
         for i in range(n):
             self.reprice(i)
 
@@ -54,8 +57,9 @@ class _Merging:
         return float(self.price[self.alive].sum())
 
     def reprice(self, i: int) -> None:
-        """The price of block i, and of its union with every other."""
+        """The price of block i, and of its union with its nearest others."""
         others = self.alive[self.alive != i]
+        others = others[np.argsort(self.apart[i, others], kind="stable")[:NEIGHBOURS]]
         hit = np.concatenate((self.hit[[i]], np.maximum(self.hit[others], self.hit[i])))
         weight: Floats = np.full((len(hit), max(1, self.window.sources.size)), LEAST_WEIGHT)
         if self.first.size:
@@ -66,6 +70,7 @@ class _Merging:
             paths.distance, paths.next_hop, self.window.sources, self.made.gateways, sets, weight, each, each
         )
         self.price[i] = cost[0]
+        self.joint[i], self.joint[:, i] = np.inf, np.inf
         self.joint[i, others] = self.joint[others, i] = cost[1:]
 
     def step(self) -> None:
@@ -77,7 +82,15 @@ class _Merging:
         self.hit[i] = np.maximum(self.hit[i], self.hit[j])
         self.alive = alive[alive != j]
         self.joint[j], self.joint[:, j] = np.inf, np.inf
+        self.apart[i] = self.apart[:, i] = np.minimum(self.apart[i], self.apart[j])
         self.reprice(i)
+
+
+def _apart(made: System, reach: Bools) -> Floats:
+    """The least distance between gateways of two blocks."""
+    distance = made.paths.distance[np.ix_(made.gateways, made.gateways)]
+    first = np.array([distance[row].min(axis=0) for row in reach])
+    return np.array([first[:, row].min(axis=1) for row in reach])
 
 
 def _start(made: System) -> Bools:
