@@ -24,7 +24,7 @@ Maps = tuple[Ints, Ints]
 
 # Heats, as parts of the mean cost of a point: above the first everything melts, below the last
 # nothing moves any more.
-HOT, COLD = 0.31, 0.02
+HOT, COLD = 0.2, 0.02
 # Work without a time limit, in visits × (sessions + 100); about six seconds of two cores.
 WORK = 3.5e9
 ROUND = 8  # sweeps between two exchanges of groups among threads
