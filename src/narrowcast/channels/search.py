@@ -80,6 +80,7 @@ def search(
     rng = np.random.default_rng([seed, 1])
     best = polish(points, best, groups, prices, rng, clock)
     report = Report(points, groups, prices, clock, progress, _cost(points, best, groups, prices))
+    report.tell(best)
     for candidate in _annealed(points, best, groups, prices, rng, clock, report, work):
         polished = polish(points, candidate, groups, prices, rng, clock)
         if report.better(polished):
