@@ -26,7 +26,7 @@ Maps = tuple[Ints, Ints]
 # nothing moves any more.
 HOT, COLD = 0.2, 0.02
 # Work without a time limit, in sessions priced; about six seconds of two cores.
-WORK = 5e9
+WORK = 4e9
 ROUND = 8  # sweeps between two exchanges of groups among threads
 MOST_SWEEPS = 4000
 FEWEST_SWEEPS = 40  # with fewer an annealed plan is no better than a polished one
