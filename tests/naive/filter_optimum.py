@@ -1,4 +1,5 @@
-"""The optimal curve twice: by trying every placement, and by the paper's recurrence as printed."""
+"""The optimal curve three times: every placement tried, the paper's recurrence as printed, and the same with counts
+bounded by the subtrees' hosts."""
 
 from __future__ import annotations
 
@@ -24,8 +25,32 @@ def exhaustive_curve(tree: nc.Tree, f, k: int) -> list[float]:
     return best
 
 
+def printed_curve(tree: nc.Tree, f, k: int) -> list[float]:
+    """T(v, i, p) as the paper prints it, for every ancestor p and i = 0..k, one child after the other."""
+    offsets, below = tree.children
+    T: dict[tuple[int, int, int], float] = {}
+
+    def best_split(v: int, p: int | None) -> list[float]:
+        best = [0.0] * (k + 1)
+        for ch in below[offsets[v] : offsets[v + 1]].tolist():
+            q = ch if p is None else p
+            link = f[q] * tree.link_cost[ch]
+            best = [link + min(best[i - j] + T[ch, j, q] for j in range(i + 1)) for i in range(k + 1)]
+        return best
+
+    for v in reversed(tree.order.tolist()):
+        filtered = best_split(v, None)
+        p = v
+        while p >= 0:
+            plain = best_split(v, p)
+            for i in range(k + 1):
+                T[v, i, p] = min(plain[i], filtered[i - 1]) if i > 0 and tree.can_filter[v] else plain[i]
+            p = int(tree.parents[p])
+    return [T[tree.root, i, tree.root] for i in range(k + 1)]
+
+
 def recurrence_curve(tree: nc.Tree, f, k: int) -> list[float]:
-    """T(v, i, p) from the leaves up, over children one after the other; O(k n²) in plain Python."""
+    """The same with no more filters than a subtree has hosts: O(k n²), still in plain Python."""
     offsets, below = tree.children
     parents, cost, can = tree.parents.tolist(), tree.link_cost.tolist(), tree.can_filter.tolist()
     f = [float(x) for x in f]

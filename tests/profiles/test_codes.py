@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from narrowcast.profiles import Matcher, Profile
 from naive import matcher as naive
+from narrowcast.profiles import Matcher, Profile
 
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 CONSTANTS = (0, 1, 100, 100.1, 100.5, -0.5, 1e30, -1e30, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 2**64 - 1, 2**70, 1e-7)
@@ -70,7 +70,11 @@ def time_texts() -> list[str]:
 @pytest.mark.parametrize("zone", [None, "UTC", "Asia/Tokyo"])
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_moments_of_every_unit_and_zone_compare_exactly(unit: str, zone: str | None) -> None:
-    moments = [datetime(2024, 2, 29, 12, tzinfo=UTC), datetime(2024, 2, 29, tzinfo=UTC), datetime(1960, 1, 1, tzinfo=UTC)]
+    moments = [
+        datetime(2024, 2, 29, 12, tzinfo=UTC),
+        datetime(2024, 2, 29, tzinfo=UTC),
+        datetime(1960, 1, 1, tzinfo=UTC),
+    ]
     near = [m + timedelta(microseconds=k) for m in moments for k in (-1_000_000, -1000, -1, 0, 1, 1000, 1_000_000)]
     near += [datetime(1969, 12, 31, 23, 59, 59, k * 1000, tzinfo=UTC) for k in (0, 998, 999)]
     array = pa.array(near, pa.timestamp("us", "UTC")).cast(pa.timestamp(unit, zone), safe=False)
@@ -108,6 +112,16 @@ def test_long_columns_of_strings_are_found_like_short_ones() -> None:
     words = [f"w{k % 97}" for k in range(1000)]
     for texts in (["x = 'w5'", "x IN ('w1', 'w96')", "x <> 'w7'"], ["x >= 'w5'", "x LIKE 'w9%'", "x = 'w10'"]):
         agree(pa.array(words), texts)
+
+
+def test_dictionaries_larger_than_their_column_are_read_where_used() -> None:
+    words = [f"w{k}" for k in range(500)]
+    coded = pa.DictionaryArray.from_arrays(pa.array([7, None, 499, 7, 0]), pa.array(words))
+    for column in (coded, coded.slice(1), coded.slice(1, 1)):
+        agree(column, ["x = 'w7'", "x > 'w3'", "x <> 'w499'", "x IS NULL", "x LIKE '%9_'"])
+    viewed = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", "b"], pa.string_view()))
+    rows, _ = Matcher(["x = 'b'", "x LIKE '_b%' OR x LIKE '%b'"]).match(pa.table({"x": viewed}))
+    assert rows.tolist() == [1, 1]
 
 
 def test_booleans_and_columns_of_nothing() -> None:

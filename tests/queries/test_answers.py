@@ -92,7 +92,8 @@ def test_no_row_is_lost_where_null_or_nan_meets_open_ranges():
     texts = ["x >= 0", "x <= 0", "TRUE"]
     queries = [nc.queries.Query(t, "c", nc.Profile.parse(t)) for t in texts]
     boxes = nc.queries.range_boxes([q.profile for q in queries], ["x"])
-    plan = nc.queries.merge(boxes, "partition", procedure="exact", size=lambda b: np.ones(len(b)), km=0, kt=1, ku=1)
+    counts = nc.queries.PointCounts([[0.0], [-1.0], [5.0]])
+    plan = nc.queries.merge(boxes, "partition", procedure="exact", size=counts, km=0, kt=1, ku=1)
     assert plan.sets == ((0, 1, 2),)
     client = nc.queries.Client("c")
     for got in nc.queries.answer(table, nc.queries.headers(queries, boxes, plan, ["x"])):
@@ -119,7 +120,9 @@ def test_without_the_sources_order_pieces_come_one_after_another_with_nothing_lo
     table = pa.table({"x": [3, 1, 2, 2]})
     queries = [nc.queries.Query(t, "c", nc.Profile.parse(t)) for t in ("x BETWEEN 1 AND 2", "x BETWEEN 2 AND 3")]
     boxes = nc.queries.range_boxes([q.profile for q in queries], ["x"])
-    plan = nc.queries.merge(boxes, "partition", procedure="exact", size=lambda b: np.ones(len(b)), km=0, kt=1, ku=1)
+    counts = nc.queries.PointCounts([[3], [1], [2], [2]])
+    plan = nc.queries.merge(boxes, "partition", procedure="exact", size=counts, km=0, kt=1, ku=1)
+    assert plan.sets == ((0, 1),)
     client = nc.queries.Client("c")
     for got in nc.queries.answer(table, nc.queries.headers(queries, boxes, plan, ["x"])):
         client.receive(nc.queries.Answer(got.header, got.table))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import narrowcast as nc
@@ -40,6 +41,10 @@ def test_the_servers_work_can_make_a_merge_pay():
     boxes = [[[0, 2], [0, 1]], [[0, 1], [0, 2]]]
     assert len(nc.queries.merge(boxes, km=1, kt=1, ku=1).sets) == 2
     assert len(nc.queries.merge(boxes, km=1, kt=1, ku=1, ka=10).sets) == 1
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert nc.queries.merge([[[0, 1]]], km=np.int64(3), kt=np.float32(1), ku=0).cost == 4
 
 
 @pytest.mark.parametrize("bad", [-1, float("nan"), float("inf"), "1"])

@@ -11,7 +11,7 @@ import narrowcast as nc
 from naive.exhaustive import exhaustive
 from naive.partition import partition
 from naive.query_cost import plan_cost
-from narrowcast.errors import InfeasibleError
+from narrowcast.errors import UnsupportedError
 from queries.rectangles import BASE, local, rectangles
 
 
@@ -76,12 +76,18 @@ def test_eighteen_queries_are_exact_well_within_a_minute():
     assert plan.cost <= nc.queries.merge(boxes, "directed").cost * (1 + 1e-12)
 
 
-def test_too_many_queries_say_how_many_would_do():
-    with pytest.raises(InfeasibleError, match="20 queries") as error:
-        nc.queries.merge(local(21, 0), "partition")
-    assert error.value.smallest == 20
-    with pytest.raises(InfeasibleError, match="14 queries"):
+def test_no_pruning_hides_the_best_when_every_set_pays():
+    plan = nc.queries.merge(local(12, 0), "partition", km=1, kt=0, ku=0)
+    assert plan.sets == (tuple(range(12)),)
+    assert nc.queries.merge(local(12, 0), "partition", km=0, kt=0, ku=1).cost == 0
+
+
+def test_too_many_queries_say_how_many_would_do_and_what_else_works():
+    with pytest.raises(UnsupportedError, match="22 queries") as error:
+        nc.queries.merge(local(23, 0), "partition")
+    assert "directed" in error.value.works
+    with pytest.raises(UnsupportedError, match="14 queries"):
         nc.queries.merge(local(15, 0), "partition", procedure="polygon")
-    with pytest.raises(InfeasibleError, match="at most 4") as error:
+    with pytest.raises(UnsupportedError, match="at most 4") as error:
         nc.queries.merge(local(5, 0), "exhaustive")
-    assert error.value.smallest == 4
+    assert "partition" in error.value.works

@@ -222,6 +222,13 @@ def test_impossible_parameters_are_refused(kind: str, wrong: dict[str, Any], say
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_tables_may_be_empty(format: str, tmp_path: Path) -> None:
+    made = nc.workloads.write("market", tmp_path / "w", messages=0, users=5, symbols=30, format=format, bad_rows=0.1)
+    assert made["messages"].rows == made["interest"].rows == 0
+    assert made["subscriptions"].rows - made["subscriptions"].planted >= 5
+
+
 @pytest.mark.nightly
 def test_ten_million_messages_need_little_memory(tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

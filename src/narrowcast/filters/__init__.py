@@ -6,7 +6,7 @@ subscriptions change, `Batches` runs a tree batch after batch and says what the 
 """
 
 from narrowcast.filters.batch import Batch, Batches, orders
-from narrowcast.filters.cost import delay, traffic
+from narrowcast.filters.cost import delay, loads, traffic
 from narrowcast.filters.demand import flow_from_demand
 from narrowcast.filters.fleet import Activate, FilterState, Fleet, Migrate, Passivate, Spawn
 from narrowcast.filters.flip import Improvement, Move, importance, improve
@@ -37,6 +37,7 @@ __all__ = [
     "flow_from_demand",
     "importance",
     "improve",
+    "loads",
     "orders",
     "place",
     "place_for_delay",

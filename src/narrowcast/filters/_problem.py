@@ -7,6 +7,7 @@ filters; only the weights and prices differ.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -76,7 +77,7 @@ def flow_array(tree: Tree, flow: ArrayLike) -> Floats:
             name="flow",
             got=float(array[v]),
         )
-    v = first_rise(tree.order, tree.parents, array, SLACK)
+    v = first_rise(tree.parents, array, SLACK)
     if v >= 0:
         u = int(tree.parents[v])
         raise InputError(
@@ -133,6 +134,32 @@ def named(tree: Tree, v: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Walk:
+    """A tree relabelled in preorder, so that a vertex and its parent are near in memory."""
+
+    order: Ints  # 0, 1, 2, …
+    vertex: Ints  # place → vertex
+    place: Ints  # vertex → place
+    parent: Ints
+    size: Ints
+
+
+_WALKS: WeakKeyDictionary[Tree, Walk] = WeakKeyDictionary()
+
+
+def walk_of(tree: Tree) -> Walk:
+    """The walk of a tree, made once. O(n)."""
+    walk = _WALKS.get(tree)
+    if walk is None:
+        vertex, up, size = preorder(tree.order, tree.parents)
+        order = np.arange(tree.n)
+        place = np.empty_like(vertex)
+        place[vertex] = order
+        walk = _WALKS[tree] = Walk(order, vertex, place, up, size)
+    return walk
+
+
+@dataclass(frozen=True, slots=True)
 class Walked:
     """The part of the tree that matters for placing, in walk order, and the way back."""
 
@@ -147,7 +174,7 @@ class Walked:
 
 def walked(tree: Tree, flow: Floats, objective: Objective) -> Walked:
     """Relabel in walk order and cut off what can host no filter. O(n)."""
-    vertex, up = preorder(tree.order, tree.parents)
-    core = core_of(up, flow[vertex], objective.weight[vertex], tree.can_filter[vertex])
-    kept = vertex[core.vertex]
+    walk = walk_of(tree)
+    core = core_of(walk.parent, flow[walk.vertex], objective.weight[walk.vertex], tree.can_filter[walk.vertex])
+    kept = walk.vertex[core.vertex]
     return Walked(core, objective.price[kept], kept)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from narrowcast.filters._problem import delay_objective, filter_mask, flow_array, traffic_objective
 from narrowcast.kernels.filter_cost import objective as cost
+from narrowcast.kernels.filter_cost import tight_ancestors
 from narrowcast.model import Tree
 
 
@@ -42,3 +44,16 @@ def delay(tree: Tree, flow: ArrayLike, filters: ArrayLike, *, filter_delay: floa
     form = delay_objective(tree, filter_delay, link_delay)
     mask, f = filter_mask(tree, filters), flow_array(tree, flow)
     return float(cost(tree.order, tree.parents, f, form.weight, form.price, mask))
+
+
+def loads(tree: Tree, flow: ArrayLike, filters: ArrayLike) -> NDArray[np.float64]:
+    """What the link into each vertex carries: f(A(v)); 0 at the root, which has no link. O(n).
+
+    >>> import narrowcast as nc
+    >>> nc.filters.loads(nc.Tree([-1, 0, 0, 1, 1]), [3, 2, 1, 1, 1], filters=[0]).tolist()
+    [0.0, 2.0, 1.0, 2.0, 2.0]
+    """
+    mask, f = filter_mask(tree, filters), flow_array(tree, flow)
+    carried = f[tight_ancestors(tree.order, tree.parents, mask)]
+    carried[tree.root] = 0.0
+    return carried

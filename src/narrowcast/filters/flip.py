@@ -17,11 +17,13 @@ from narrowcast.filters._problem import (
     filter_mask,
     flow_array,
     traffic_objective,
+    walk_of,
 )
 from narrowcast.kernels import filter_flip
 from narrowcast.kernels.filter_cost import objective as cost
 from narrowcast.kernels.filter_cost import survey
 from narrowcast.kernels.filter_flip import State
+from narrowcast.kernels.filter_state import toggle
 from narrowcast.model import Tree
 
 Ints = NDArray[np.int64]
@@ -46,12 +48,24 @@ class Move:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Improvement:
-    """The filters after a batch, the moves made, and the objective before and after."""
+    """The filters after a batch, the moves made, and the objective before and after.
+
+    `traffic` or `delay`, whichever was the objective, is another name of `after`.
+    """
 
     filters: Ints
     moves: tuple[Move, ...]
+    objective: str
     before: float
     after: float
+
+    @property
+    def traffic(self) -> float | None:
+        return self.after if self.objective == "traffic" else None
+
+    @property
+    def delay(self) -> float | None:
+        return self.after if self.objective == "delay" else None
 
 
 def improve(
@@ -83,18 +97,17 @@ def improve(
     f, mask = flow_array(tree, flow), filter_mask(tree, filters)
     form = goal(tree, objective, filter_delay, link_delay)
     fee, limit = amount("migration_cost", migration_cost), None if k is None else count("k", k)
-    before = after = float(cost(tree.order, tree.parents, f, form.weight, form.price, mask))
+    state = state_of(tree, f, form, mask)
+    before = after = value_of(state)
     made: list[Move] = []
     for _ in range(count("moves", moves)):
-        move = next_move(state_of(tree, f, form, mask), objective, after, fee, limit)
+        move = next_move(tree, state, objective, after, fee, limit)
         if move is None:
             break
-        for v, on in ((move.source, False), (move.target, True)):
-            if v is not None:
-                mask[v] = on
-        after = float(cost(tree.order, tree.parents, f, form.weight, form.price, mask))
+        make(tree, state, move)
+        after = value_of(state)
         made.append(move)
-    return Improvement(np.flatnonzero(mask), tuple(made), before, after)
+    return Improvement(filters_of(tree, state), tuple(made), objective, before, after)
 
 
 def importance(tree: Tree, flow: ArrayLike, filters: ArrayLike) -> Floats:
@@ -105,7 +118,7 @@ def importance(tree: Tree, flow: ArrayLike, filters: ArrayLike) -> Floats:
     [3.0, 4.0, 0.0, 0.0, 0.0]
     """
     f, mask = flow_array(tree, flow), filter_mask(tree, filters)
-    return filter_flip.importance(state_of(tree, f, traffic_objective(tree), mask))
+    return filter_flip.importance(state_of(tree, f, traffic_objective(tree), mask))[walk_of(tree).place]
 
 
 def goal(tree: Tree, objective: str, filter_delay: float, link_delay: float) -> Objective:
@@ -118,16 +131,37 @@ def goal(tree: Tree, objective: str, filter_delay: float, link_delay: float) -> 
 
 
 def state_of(tree: Tree, f: Floats, form: Objective, mask: Bools) -> State:
-    """The heuristic's state from scratch. O(n)."""
-    tight, z, Z, C = survey(tree.order, tree.parents, f, form.weight, mask)
-    return State(tree.order, tree.parents, tree.can_filter, f, form.weight, form.price, mask, tight, z, Z, C)
+    """The heuristic's state from scratch, in walk order. O(n)."""
+    walk = walk_of(tree)
+    v = walk.vertex
+    flow, weight, price, chosen, can = f[v], form.weight[v], form.price[v], mask[v], tree.can_filter[v]
+    tight, z, Z, C = survey(walk.order, walk.parent, flow, weight, chosen)
+    return State(walk.order, walk.parent, walk.size, can, flow, weight, price, chosen, tight, z, Z, C)
 
 
-def next_move(state: State, objective: str, value: float, fee: float, k: int | None) -> Move | None:
+def value_of(state: State) -> float:
+    """The objective. O(n)."""
+    return float(cost(state.order, state.parent, state.flow, state.weight, state.price, state.chosen))
+
+
+def filters_of(tree: Tree, state: State) -> Ints:
+    """The vertices with a filter, ascending."""
+    return np.sort(walk_of(tree).vertex[state.chosen])
+
+
+def make(tree: Tree, state: State, move: Move) -> float:
+    """Carry out a move; returns the change of the objective."""
+    places = [int(walk_of(tree).place[v]) for v in (move.source, move.target) if v is not None]
+    return sum(float(toggle(state, place)) for place in places)
+
+
+def next_move(tree: Tree, state: State, objective: str, value: float, fee: float, k: int | None) -> Move | None:
     """The next move that pays more than the fee, or None."""
     free = objective == "delay"
     may_add = free or (k is not None and int(state.chosen.sum()) < k)
     kind, source, target, gain = filter_flip.step(state, max(fee, NOISE * value), may_add, free)
     if kind == filter_flip.NOTHING:
         return None
-    return Move(KINDS[kind], None if source < 0 else int(source), None if target < 0 else int(target), float(gain))
+    vertex = walk_of(tree).vertex
+    u, v = (None if place < 0 else int(vertex[place]) for place in (source, target))
+    return Move(KINDS[kind], u, v, float(gain))

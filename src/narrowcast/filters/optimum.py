@@ -75,6 +75,8 @@ def place(tree: Tree, flow: ArrayLike, k: int, *, method: Method = "auto") -> Pl
         filters, best, bound = _priced(tree, f, way, most)
         method = "price"
     total = traffic(tree, f, filters)
+    if method == "exact":
+        best[-1] = total  # the same number, added up in one order
     best, bound = (np.append(a, np.full(k - most, a[-1])) for a in (best, bound))
     lower = min(float(bound[-1]), total)
     gap = (total - lower) / total if total > 0 else 0.0

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from narrowcast.errors import InputError
-from narrowcast.filters._problem import amount, count, filter_mask, named
+from narrowcast.filters._problem import amount, count, filter_mask, named, walk_of
 from narrowcast.filters.demand import demand_arrays
-from narrowcast.filters.flip import Goal, Move, goal, next_move, state_of
+from narrowcast.filters.flip import Goal, Move, filters_of, goal, make, next_move, state_of
 from narrowcast.kernels import demand_counts
 from narrowcast.kernels.filter_flip import importance
 from narrowcast.kernels.filter_state import toggle
@@ -57,22 +57,24 @@ class Watch:
         if size is None and n_items is not None:
             sizes = np.ones(max(count("n_items", n_items), sizes.size))
         self.tree, self.objective, self._sizes = tree, objective, sizes
+        self._walk = walk_of(tree)
+        self._depth = tree.depth[self._walk.vertex]
         mask = filter_mask(tree, np.asarray(filters, np.int64) if np.size(filters) == 0 else filters)
         form = goal(tree, objective, filter_delay, link_delay)
         self._state = state_of(tree, np.zeros(tree.n), form, mask)
         self._value = float(form.price[mask].sum())
         self._keys, self._counts, self._used = np.full(1024, -1, np.int64), np.zeros(1024, np.int32), 0
-        self._apply(leaves, items, 1)
+        self._apply(self._walk.place[leaves], items, 1)
 
     @property
     def flow(self) -> Floats:
         """f(v) now."""
-        return self._state.flow.copy()
+        return self._state.flow[self._walk.place]
 
     @property
     def filters(self) -> Ints:
         """The vertices with a filter, ascending."""
-        return np.flatnonzero(self._state.chosen)
+        return filters_of(self.tree, self._state)
 
     @property
     def value(self) -> float:
@@ -82,7 +84,7 @@ class Watch:
     @property
     def importance(self) -> Floats:
         """I(v) now: what the filter at v saves, or would save."""
-        return importance(self._state)
+        return importance(self._state)[self._walk.place]
 
     def change(self, subscribe: Pairs = ((), ()), unsubscribe: Pairs = ((), ())) -> int:
         """Apply a batch of (leaf, item) pairs; returns how often some f(v) changed.
@@ -100,25 +102,19 @@ class Watch:
     def put(self, filters: ArrayLike) -> None:
         """Replace the placement. Touches only what lies around the filters that come and go."""
         mask = filter_mask(self.tree, filters)
-        for v in np.flatnonzero(mask != self._state.chosen).tolist():
-            self._toggle(v)
+        for place in np.flatnonzero(mask[self._walk.vertex] != self._state.chosen).tolist():
+            self._value += float(toggle(self._state, place))
 
     def improve(self, moves: int = 1, *, migration_cost: float = 0.0, k: int | None = None) -> tuple[Move, ...]:
         """One batch of the heuristic, as in `improve`; returns the moves made. O(moves · n)."""
         fee, made = amount("migration_cost", migration_cost), []
         for _ in range(count("moves", moves)):
-            move = next_move(self._state, self.objective, self._value, fee, k)
+            move = next_move(self.tree, self._state, self.objective, self._value, fee, k)
             if move is None:
                 break
-            for v in (move.source, move.target):
-                if v is not None:
-                    self._toggle(v)
+            self._value += make(self.tree, self._state, move)
             made.append(move)
         return tuple(made)
-
-    def _toggle(self, v: int) -> None:
-        offsets, children = self.tree.children
-        self._value += float(toggle(self._state, offsets, children, v))
 
     def _pairs(self, name: str, pairs: Pairs) -> tuple[Ints, Ints]:
         leaf, item = (np.asarray(a) if np.size(a) else np.zeros(0, np.int64) for a in pairs)
@@ -130,13 +126,13 @@ class Watch:
                 got=int(items.max()),
                 hint="give size or n_items for all items at the start",
             )
-        return leaves, items
+        return self._walk.place[leaves], items
 
     def _apply(self, leaves: Ints, items: Ints, by: int) -> int:
         done = changed = 0
         while done < leaves.size:
             n, self._used, touched, total = demand_counts.change(
-                self._state, self._keys, self._counts, self._used, self._sizes, self.tree.depth,
+                self._state, self._keys, self._counts, self._used, self._sizes, self._depth,
                 leaves[done:], items[done:], by,
             )  # fmt: skip
             done, changed, self._value = done + n, changed + touched, self._value + total
@@ -150,7 +146,8 @@ class Watch:
         slot = demand_counts.slot(self._keys, v * self._sizes.size + item)
         if by < 0 and (self._keys[slot] < 0 or self._counts[slot] == 0):
             self._apply(leaves[:at], items[:at], 1)
-            raise InputError(f"{named(self.tree, v)} never subscribed item {item}", name="unsubscribe", got=(v, item))
-        room = (self._used + int(self.tree.depth[v]) + 1) / demand_counts.LOAD
+            u = int(self._walk.vertex[v])
+            raise InputError(f"{named(self.tree, u)} never subscribed item {item}", name="unsubscribe", got=(u, item))
+        room = (self._used + int(self._depth[v]) + 1) / demand_counts.LOAD
         size = 2 ** int(np.ceil(np.log2(max(room, self._keys.size)) + 1))
         self._keys, self._counts, self._used = demand_counts.regrow(self._keys, self._counts, size)

@@ -1,4 +1,4 @@
-"""Clusters of queries that might ever gain together (Crespo et al., §6.4.1, the heuristic distance).
+"""Clusters of queries that might ever gain together (Crespo et al., §6.4.1).
 
 The components are grown one after another: a query that joins one leaves the tree, so that no pair
 inside a dense cluster is looked at twice. The result is that of union-find over all pairs.
@@ -16,13 +16,18 @@ from narrowcast.kernels.box_tree import LEAF, Sets, build, least_union, union_si
 
 
 @jit
-def _worth(k: Any, size_a: float, size_b: float, grow_a: float, grow_b: float) -> Any:
-    """K_M + K_T·min(S_1, S_2) − K_U·(2·S_12 − S_1 − S_2): below zero, the two stay apart."""
-    return k[0] + (k[1] * min(size_a, size_b) - k[2] * (grow_a + grow_b))
+def _worth(k: Any, size_a: float, size_b: float, grow_a: float, grow_b: float, gain: bool) -> Any:
+    """Below zero, the two stay apart.
+
+    The paper's heuristic is K_M + K_T·min(S_1, S_2) − K_U·(2·S_12 − S_1 − S_2); the gain of merging just
+    these two has S_1 + S_2 − S_12 in place of the minimum. Both are monotone in floating point too.
+    """
+    shared = size_a - grow_b if gain else min(size_a, size_b)
+    return k[0] + (k[1] * shared - k[2] * (grow_a + grow_b))
 
 
 @jit
-def _neighbours(tree: Any, sets: Any, a: int, k: Any, measure: Any, low: Any, high: Any, found: Any) -> int:
+def _neighbours(tree: Any, sets: Any, a: int, k: Any, measure: Any, gain: bool, low: Any, high: Any, found: Any) -> int:
     """Living slots that pass the test with slot a, into `found`; returns how many."""
     span = np.empty((128, 3), np.int64)
     span[0, 0], span[0, 1], span[0, 2] = 0, 0, tree.order.size
@@ -34,14 +39,14 @@ def _neighbours(tree: Any, sets: Any, a: int, k: Any, measure: Any, low: Any, hi
             continue
         union = least_union(tree, sets, a, node, measure, low, high)
         largest = tree.size_max[node]
-        if _worth(k, sets.size[a], largest, union - sets.size[a], max(0.0, union - largest)) < 0.0:
+        if _worth(k, sets.size[a], largest, union - sets.size[a], max(0.0, union - largest), gain) < 0.0:
             continue
         if e - s <= LEAF:
             for at in range(s, e):
                 b = tree.order[at]
                 if sets.alive[b]:
                     union = union_size(sets, a, b, measure, low, high)
-                    if _worth(k, sets.size[a], sets.size[b], union - sets.size[a], union - sets.size[b]) >= 0.0:
+                    if _worth(k, sets.size[a], sets.size[b], union - sets.size[a], union - sets.size[b], gain) >= 0.0:
                         found[total] = b
                         total += 1
             continue
@@ -53,7 +58,7 @@ def _neighbours(tree: Any, sets: Any, a: int, k: Any, measure: Any, low: Any, hi
 
 
 @jit
-def cluster(low: Any, high: Any, k: Any, measure: Any) -> Any:
+def cluster(low: Any, high: Any, k: Any, measure: Any, gain: bool) -> Any:
     """The smallest query of each query's cluster. `k` is (K_M, K_T, K_U)."""
     n, d = low.shape
     sets = Sets(low, high, box_sizes(low, high, measure), np.ones(n, np.int64), np.ones(n, np.bool_))
@@ -72,7 +77,7 @@ def cluster(low: Any, high: Any, k: Any, measure: Any) -> Any:
         queue[0] = first
         at, end = 0, 1
         while at < end:
-            total = _neighbours(tree, sets, queue[at], k, measure, scratch_low, scratch_high, found)
+            total = _neighbours(tree, sets, queue[at], k, measure, gain, scratch_low, scratch_high, found)
             at += 1
             for i in range(total):
                 b = found[i]

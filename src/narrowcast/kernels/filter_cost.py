@@ -53,12 +53,11 @@ def below(order: Ints, parent: Ints, amount: Floats) -> Floats:
 
 
 @jit
-def first_rise(order: Ints, parent: Ints, flow: Floats, slack: float) -> int:
+def first_rise(parent: Ints, flow: Floats, slack: float) -> int:
     """The first vertex that wants more than its parent (by more than a relative slack), or −1."""
-    for i in range(1, order.size):
-        v = order[i]
-        if flow[v] > flow[parent[v]] * (1.0 + slack):
-            return int(v)
+    for v in range(parent.size):
+        if parent[v] >= 0 and flow[v] > flow[parent[v]] * (1.0 + slack):
+            return v
     return -1
 
 

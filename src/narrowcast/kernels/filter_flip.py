@@ -22,10 +22,11 @@ NOTHING, IMPORTANCE_FLIP, PARENT_CHILD_FLIP, ADD, REMOVE = range(5)
 
 
 class State(NamedTuple):
-    """A tree, its flow, a placement, and what importance is made of."""
+    """A tree in preorder, its flow, a placement, and what importance is made of."""
 
-    order: Ints
+    order: Ints  # 0, 1, 2, …: parents first
     parent: Ints
+    size: Ints  # of the subtree, which follows its vertex
     can: Bools
     flow: Floats
     weight: Floats

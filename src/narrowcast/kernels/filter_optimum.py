@@ -98,17 +98,100 @@ def _arriving(core: Core, owner: Ints, v: int, last: int, out: Floats) -> None:
             o = owner[core.parent[o]]
 
 
+# Tables are rows of the stack, found by unsigned offsets: slices cost more than short rows, and a
+# signed index is checked for counting from the end, which keeps the compiler from wide registers.
+U = np.uint64
+
+
 @jit
-def _convolve(a: Floats, b: Floats, out: Floats, split: NDArray[np.int32]) -> None:
-    """out[i] = min over j of a[i − j] + b[j], with the least such j."""
-    for i in range(out.size):
-        best, at = np.inf, max(0, i - a.size + 1)
-        for j in range(at, min(i, b.size - 1) + 1):
-            x = a[i - j] + b[j]
-            if x < best:
-                best, at = x, j
-        out[i] = best
-        split[i] = at
+def _close(
+    stack: Floats, at: int, m: int, old: int, width: int, bare: Floats, filtered: Floats, row: Floats,
+    threshold: NDArray[np.int32], t: int,
+) -> None:  # fmt: skip
+    """T[s, i] = least of given[s, i] + bare[s] and filtered[i], in place.
+
+    The last row comes first, since the new rows may be one cell longer. The threshold of i becomes
+    the number of states for which the filter is better: those with the most flow.
+    """
+    limits = U(t)
+    for r in range(m):
+        s = m - 1 - r
+        given, table, more = U(at + s * old), U(at + s * width), bare[s]
+        for i in range(U(old)):
+            row[i] = stack[given + U(i)] + more
+        if width > old:
+            row[old] = row[old - 1]
+        for i in range(U(width)):
+            better = filtered[i] < row[i]
+            stack[table + U(i)] = filtered[i] if better else row[i]
+            threshold[limits + U(i)] = max(threshold[limits + U(i)], s + 1 if better else 0)
+
+
+@jit
+def _add_link(stack: Floats, at: int, rows: int, width: int, weight: float, arriving: Floats) -> None:
+    """The link into v carries the flow that arrives, in every state."""
+    for s in range(rows):
+        table, more = U(at + s * width), weight * arriving[s]
+        for i in range(U(width)):
+            stack[table + U(i)] += more
+
+
+@jit
+def _is_convex(stack: Floats, a: int, n: int) -> bool:
+    """Whether each filter saves no more than the one before it. Rows of infinities are not."""
+    drop = np.inf
+    if stack[a] == np.inf:
+        return False
+    for i in range(U(a), U(a + n - 1)):
+        now = stack[i] - stack[U(i) + U(1)]
+        if now > drop:
+            return False
+        drop = now
+    return True
+
+
+@jit
+def _merge(
+    stack: Floats, a: int, n_a: int, b: int, n_b: int, out: int, n: int, split: NDArray[np.int32], to: int
+) -> None:
+    """The convolution of two convex rows: the next filter goes where it saves more. O(n)."""
+    i, j = U(a), U(b)
+    last_a, last_b = U(a + n_a - 1), U(b + n_b - 1)
+    for t in range(U(n)):
+        stack[U(out) + U(t)] = stack[i] + stack[j]
+        split[U(to) + U(t)] = j - U(b)
+        more_a = stack[i] - stack[i + U(1)] if i < last_a else -1.0
+        more_b = stack[j] - stack[j + U(1)] if j < last_b else -1.0
+        if more_a >= more_b:
+            i += U(1)
+        else:
+            j += U(1)
+
+
+@jit
+def _convolve(
+    stack: Floats, a: int, n_a: int, b: int, n_b: int, out: int, n: int, rows: int,
+    split: NDArray[np.int32], to: int,
+) -> None:  # fmt: skip
+    """In each row out[i] = min over j of a[i − j] + b[j], and the j.
+
+    Nearly every row is convex and merged; the others are tried out, by selects instead of branches.
+    """
+    for s in range(rows):
+        given, other, least, at = U(a + s * n_a), U(b + s * n_b), U(out + s * n), U(to + s * n)
+        if n_a > 2 and n_b > 2 and _is_convex(stack, a + s * n_a, n_a) and _is_convex(stack, b + s * n_b, n_b):
+            _merge(stack, a + s * n_a, n_a, b + s * n_b, n_b, out + s * n, n, split, to + s * n)
+            continue
+        for i in range(U(n)):
+            stack[least + U(i)] = np.inf
+            split[at + U(i)] = 0
+        for j in range(min(n_b, n)):
+            y = stack[other + U(j)]
+            for i in range(U(min(n_a, n - j))):
+                x, t = stack[given + U(i)] + y, U(i) + U(j)
+                less = x < stack[least + t]
+                stack[least + t] = x if less else stack[least + t]
+                split[at + t] = j if less else split[at + t]
 
 
 @jit
@@ -119,11 +202,11 @@ def curve(core: Core, k: int, plan: Layout) -> tuple[Floats, NDArray[np.int32], 
     stack = np.empty(plan.stack_cells)
     split = np.empty(plan.split_cells, np.int32)
     threshold = np.zeros(plan.threshold_cells, np.int32)
-    arriving = np.empty(plan.most_states)
-    filtered = np.empty(k + 1)  # the row of "a filter at this vertex"
+    arriving, bare = np.empty(plan.most_states), np.empty(plan.most_states)
+    filtered, row = np.empty(k + 2), np.empty(k + 2)
     taken = np.full(n, -1, np.int64)  # most filters in the subtrees taken up so far
     base = np.zeros(n, np.int64)
-    top = 0
+    top, width = 0, 1
     for v in range(n - 1, -1, -1):
         m = plan.states[v]
         _arriving(core, plan.owner, v, m - 1, arriving)
@@ -133,21 +216,13 @@ def curve(core: Core, k: int, plan: Layout) -> tuple[Floats, NDArray[np.int32], 
             for i in range(m + 1):
                 stack[top + i] = 0.0
         at, old = base[v], taken[v] + 1
+        filtered[0] = np.inf
         for i in range(old):
-            filtered[i] = stack[at + m * old + i] + core.bare_flow[v]
+            filtered[i + 1] = stack[at + m * old + i] + core.bare_flow[v] if can[v] else np.inf
+        for s in range(m):
+            bare[s] = core.bare[v] * arriving[s]
         width = min(k, taken[v] + (1 if can[v] else 0)) + 1
-        t = plan.threshold_at[v]
-        for s in range(m - 1, -1, -1):
-            more = core.bare[v] * arriving[s]
-            if width > old:
-                stack[at + s * width + old] = stack[at + s * old + old - 1] + more
-            for i in range(old - 1, -1, -1):
-                stack[at + s * width + i] = stack[at + s * old + i] + more
-            if can[v]:
-                for i in range(1, width):
-                    if filtered[i - 1] < stack[at + s * width + i]:
-                        stack[at + s * width + i] = filtered[i - 1]
-                        threshold[t + i] = max(threshold[t + i], s + 1)
+        _close(stack, at, m, old, width, bare, filtered, row, threshold, plan.threshold_at[v])
         if v == 0:
             break
         # Hand it to the parent u: a row per state of u, and one for a filter at u.
@@ -155,21 +230,16 @@ def curve(core: Core, k: int, plan: Layout) -> tuple[Floats, NDArray[np.int32], 
         rows = plan.states[u] + 1
         for i in range(width):
             link = core.weight[v] * core.flow[v]
-            filtered[i] = stack[at + (m - 1) * width + i] + link if can[u] else np.inf
-        for s in range(rows - 1):
-            link = core.weight[v] * arriving[s]
-            for i in range(width):
-                stack[at + s * width + i] += link
+            row[i] = stack[at + (m - 1) * width + i] + link if can[u] else np.inf
+        _add_link(stack, at, rows - 1, width, core.weight[v], arriving)
         for i in range(width):
-            stack[at + (rows - 1) * width + i] = filtered[i]
+            stack[at + (rows - 1) * width + i] = row[i]
         top = at + rows * width
         if taken[u] < 0:
             taken[u], base[u] = width - 1, at
             continue
-        had, wide = taken[u] + 1, plan.split_width[v]
-        for s in range(rows):
-            x, y, o, j = base[u] + s * had, at + s * width, top + s * wide, plan.split_at[v] + s * wide
-            _convolve(stack[x : x + had], stack[y : y + width], stack[o : o + wide], split[j : j + wide])
+        wide = plan.split_width[v]
+        _convolve(stack, base[u], taken[u] + 1, at, width, top, wide, rows, split, plan.split_at[v])
         for i in range(rows * wide):
             stack[base[u] + i] = stack[top + i]
         taken[u] = wide - 1

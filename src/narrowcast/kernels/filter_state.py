@@ -7,13 +7,8 @@ the links it relieves.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from narrowcast.kernels._jit import jit
 from narrowcast.kernels.filter_flip import State
-
-Ints = NDArray[np.int64]
 
 
 @jit
@@ -26,7 +21,7 @@ def shift_flow(s: State, v: int, by: float) -> float:
 
 
 @jit
-def toggle(s: State, offsets: Ints, children: Ints, v: int) -> float:
+def toggle(s: State, v: int) -> float:
     """Put a filter at v or take it away; returns the change of the objective.
 
     O(vertices between v and the next filters, above and below).
@@ -46,12 +41,8 @@ def toggle(s: State, offsets: Ints, children: Ints, v: int) -> float:
         if s.chosen[u]:
             break
         x = u
-    waiting = [v]
-    while len(waiting) > 0:
-        x = waiting.pop()
-        for i in range(offsets[x], offsets[x + 1]):
-            c = children[i]
-            s.tight[c] = c if adding and x == v else s.tight[x]
-            if not s.chosen[c]:
-                waiting.append(c)
+    x = v + 1
+    while x < v + s.size[v]:
+        s.tight[x] = x if adding and s.parent[x] == v else s.tight[s.parent[x]]
+        x += s.size[x] if s.chosen[x] else 1
     return -saved if adding else saved

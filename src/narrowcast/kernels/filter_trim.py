@@ -14,6 +14,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+# Filters that may be handed to the next filter above before giving up: some seconds.
+RELINKS = 20_000_000
+
 
 @jit
 def trim(core: Core, chosen: Bools, floor: int) -> tuple[Ints, Floats]:
@@ -21,7 +24,8 @@ def trim(core: Core, chosen: Bools, floor: int) -> tuple[Ints, Floats]:
 
     Works on the filters alone: for each, the flow x that arrives, Z and C of its importance
     x·Z − C. Without filter v, the links it relieved join those of the next filter above, and the
-    filters right below it see the flow that arrived at v. O(n + K log K) in shallow trees.
+    filters right below it see the flow that arrived at v. O(n + K log K) where few filters hang
+    below one; stops early past RELINKS of them.
     """
     n = core.parent.size
     above = np.full(n, -1, np.int64)  # the next filter above
@@ -55,7 +59,8 @@ def trim(core: Core, chosen: Bools, floor: int) -> tuple[Ints, Floats]:
     removed = np.empty(n_out, np.int64)
     loss = np.empty(n_out)
     done = 0
-    while done < n_out:
+    relinked = 0
+    while done < n_out and relinked < RELINKS:
         value, w, seen = heapq.heappop(heap)
         v = int(w)
         if seen != stamp[v]:
@@ -72,6 +77,7 @@ def trim(core: Core, chosen: Bools, floor: int) -> tuple[Ints, Floats]:
         d = first[v]
         while d >= 0:
             after = following[d]
+            relinked += 1
             above[d] = u
             if stamp[d] >= 0:
                 x[d] = x[v]
@@ -81,4 +87,4 @@ def trim(core: Core, chosen: Bools, floor: int) -> tuple[Ints, Floats]:
                     following[d] = first[u]
                     first[u] = d
             d = after
-    return removed, loss
+    return removed[:done], loss[:done]

@@ -11,10 +11,11 @@ Ints = NDArray[np.int64]
 
 
 @jit
-def preorder(order: Ints, parent: Ints) -> tuple[Ints, Ints]:
-    """(vertex, up): a preorder in which the child with the largest subtree comes last.
+def preorder(order: Ints, parent: Ints) -> tuple[Ints, Ints, Ints]:
+    """(vertex, up, sizes): a preorder in which the child with the largest subtree comes last.
 
-    `vertex[i]` is the i-th vertex, `up[i]` the place of its parent (−1 at the root), always < i.
+    `vertex[i]` is the i-th vertex, `up[i]` the place of its parent (−1 at the root), always < i,
+    and its subtree fills the places i to i + sizes[i] − 1.
     Going through it backwards meets the largest child first, so at any time the path to the root
     has at most log2(n) vertices with some children done and some not. O(n), no recursion.
     """
@@ -40,10 +41,12 @@ def preorder(order: Ints, parent: Ints) -> tuple[Ints, Ints]:
             free[u] += size[v]
         free[v] = place[v] + 1
     vertex = np.empty(n, np.int64)
+    sizes = np.empty(n, np.int64)
     up = np.full(n, -1, np.int64)
     for i in range(n):
         v = order[i]
         vertex[place[v]] = v
+        sizes[place[v]] = size[v]
         if i > 0:
             up[place[v]] = place[parent[v]]
-    return vertex, up
+    return vertex, up, sizes

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from narrowcast.errors import InputError
+from narrowcast.version import __version__
 
 FORMAT = 1
 
@@ -51,7 +52,7 @@ class Plan:
     tables: Mapping[str, Any]
     cost: Mapping[str, float]
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    baselines: Mapping[str, float] = field(default_factory=dict)
+    baselines: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
     checks: Mapping[str, Any] = field(default_factory=dict)
     lower_bound: float | None = None
@@ -85,8 +86,6 @@ def save(plan: Plan, folder: str | Path, *, overwrite: bool = False) -> Path:
     """Write the plan under a temporary name and rename it, so that a half-written plan is never read."""
     import pyarrow.parquet as pq
 
-    import narrowcast
-
     target = Path(folder)
     if target.exists() and not overwrite:
         raise InputError(f"{target} is already there", name="out", got=str(target), hint="another name, or --overwrite")
@@ -99,7 +98,7 @@ def save(plan: Plan, folder: str | Path, *, overwrite: bool = False) -> Path:
         for name, table in plan.tables.items():
             pq.write_table(table, half / f"{name}.parquet")
             digests[name] = fingerprint(half / f"{name}.parquet")
-        head = {"format": FORMAT, "narrowcast": narrowcast.__version__, "kind": plan.kind, "seed": plan.seed}
+        head = {"format": FORMAT, "narrowcast": __version__, "kind": plan.kind, "seed": plan.seed}
         body = {name: getattr(plan, name) for name in _BODY}
         text = json.dumps(head | body | {"tables": digests}, indent=2, allow_nan=False, default=_plain)
         (half / "plan.json").write_text(text + "\n", encoding="utf-8")

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from narrowcast.kernels.codes import bins
 from narrowcast.kernels.codes import cells as locate
 from narrowcast.profiles.cells import NULL_CODE, Cells
 from narrowcast.profiles.values import as_decimal
@@ -141,7 +142,8 @@ def _plain(array: pa.Array, type_: pa.DataType) -> NDArray[Any]:
         array = array.cast(type_)
     if array.null_count:
         array = pc.fill_null(array, pa.scalar(0, type_))
-    return array.to_numpy()
+    values: NDArray[Any] = array.to_numpy()
+    return values
 
 
 class _Located:
@@ -149,6 +151,7 @@ class _Located:
 
     def __init__(self, start: int, below: int, floors: NDArray[Any], exact: NDArray[np.bool_]) -> None:
         self.shift, self.floors, self.exact = start + 2 * below, floors, exact
+        self.bins = bins(floors)
 
     def values(self, array: pa.Array) -> NDArray[Any]:
         if pa.types.is_date32(array.type):
@@ -158,7 +161,9 @@ class _Located:
 
     def __call__(self, array: pa.Array) -> Codes:
         valid = _validity(array)
-        codes = locate(self.values(array), valid, self.floors, self.exact)
+        values = self.values(array)
+        values.flags.writeable = False  # as Arrow's own are: one compiled loop serves both
+        codes = locate(values, valid, self.floors, self.exact, *self.bins)
         codes += np.int32(self.shift)
         if valid.size:
             codes[~valid] = NULL_CODE
@@ -203,7 +208,8 @@ class _Booleans:
 
     def __call__(self, array: pa.Array) -> Codes:
         codes = pc.add(array.cast(pa.int32()), pa.scalar(self.start, pa.int32()))
-        return pc.fill_null(codes, NULL_CODE).to_numpy().copy()
+        result: Codes = pc.fill_null(codes, NULL_CODE).to_numpy()
+        return result
 
 
 class _Others:
@@ -225,8 +231,13 @@ class _Dictionary:
         self.values = values
 
     def __call__(self, array: pa.Array) -> Codes:
-        table = np.append(self.values(array.dictionary), np.int32(NULL_CODE)).astype(np.int32)
-        return table[pc.fill_null(array.indices.cast(pa.int64()), len(table) - 1).to_numpy()]
+        values, n = array.dictionary, len(array.dictionary)
+        place: NDArray[np.int64] = pc.fill_null(array.indices.cast(pa.int64()), n).to_numpy()
+        if n > len(array):  # a dictionary for a longer column: only what is used here
+            used, place = np.unique(place, return_inverse=True)
+            values = values.take(pa.array(used[used < n]))
+        table = np.append(self.values(values), np.int32(NULL_CODE)).astype(np.int32)
+        return table[place]
 
 
 class _Strings:

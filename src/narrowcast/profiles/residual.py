@@ -82,7 +82,8 @@ def _like(values: pa.Array, pattern: Pattern) -> Bools:
     """Which strings match. RE2 takes time linear in the text, whatever the pattern."""
     if len(values) > FEW:
         try:
-            return pc.match_substring_regex(values, _regex(pattern)).to_numpy(zero_copy_only=False)
+            found: Bools = pc.match_substring_regex(values, _regex(pattern)).to_numpy(zero_copy_only=False)
+            return found
         except pa.ArrowInvalid:  # a pattern larger than RE2's memory
             pass
     return np.fromiter((like(text, pattern) for text in values.to_pylist()), np.bool_, len(values))

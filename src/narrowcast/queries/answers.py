@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from narrowcast.errors import InputError
 from narrowcast.profiles import Matcher, Profile
+from narrowcast.queries.arrangement import combinations
 from narrowcast.queries.boxes import Floats, Ints
 from narrowcast.queries.plan import MergePlan
-from narrowcast.queries.procedures import combinations
 from narrowcast.queries.ranges import box_profile
 
 

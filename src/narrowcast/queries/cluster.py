@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from narrowcast.errors import InputError
 from narrowcast.kernels.cluster import cluster as cluster_kernel
 from narrowcast.queries.directed import Directed
 from narrowcast.queries.exhaustive import Exhaustive
@@ -12,6 +13,7 @@ from narrowcast.queries.pair import Pair
 from narrowcast.queries.partition import Partition
 from narrowcast.queries.problem import BoxProblem, Problem, Set, sets_of_labels
 
+METRICS = ("heuristic", "gain")
 Algorithm = Callable[..., tuple[Set, ...]]
 PAIR = Pair()
 INNER: dict[str, Algorithm] = {
@@ -28,14 +30,23 @@ class Cluster:
 
     Clusters are the components of that relation, found through a tree without trying all pairs; `inner`
     then merges each on its own. Good for many queries: much faster where clusters are small, at little
-    loss. The test is the paper's heuristic one, so a merge across clusters may be missed.
+    loss. That test is the paper's `metric="heuristic"`; where K_U is small it puts nearly everything in
+    one cluster. `metric="gain"` asks instead whether merging just these two gains, which makes more and
+    smaller clusters. Either way a merge across clusters may be missed.
     """
 
     inner: Algorithm = PAIR
+    metric: str = "heuristic"
+
+    def __post_init__(self) -> None:
+        if self.metric not in METRICS:
+            raise InputError(
+                f"metric is {self.metric!r}; allowed: {', '.join(METRICS)}", name="metric", allowed=METRICS
+            )
 
     def __call__(self, problem: Problem, *, seed: int = 0) -> tuple[Set, ...]:
         plan: list[Set] = []
-        for members in clusters(problem):
+        for members in clusters(problem, self.metric):
             if len(members) == 1:
                 plan.append(members)
                 continue
@@ -44,10 +55,10 @@ class Cluster:
         return tuple(sorted(plan))
 
 
-def clusters(problem: Problem) -> tuple[Set, ...]:
+def clusters(problem: Problem, metric: str = "heuristic") -> tuple[Set, ...]:
     """The clusters themselves, by their first query."""
     if isinstance(problem, BoxProblem) and problem.has_kernel:
-        return sets_of_labels(cluster_kernel(*problem.kernel_arguments()).tolist())
+        return sets_of_labels(cluster_kernel(*problem.kernel_arguments(), metric == "gain").tolist())
     root = list(range(problem.n))
 
     def find(i: int) -> int:
@@ -59,13 +70,15 @@ def clusters(problem: Problem) -> tuple[Set, ...]:
     for a in range(problem.n):
         for b in range(a):
             first, second = sorted((find(a), find(b)))
-            if first != second and worth(problem, a, b) >= 0:
+            if first != second and worth(problem, a, b, metric) >= 0:
                 root[second] = first
     return sets_of_labels([find(i) for i in range(problem.n)])
 
 
-def worth(problem: Problem, a: int, b: int) -> float:
-    """The most that having queries a and b in one set could gain, by the paper's heuristic."""
+def worth(problem: Problem, a: int, b: int, metric: str) -> float:
+    """What having queries a and b in one set could gain: at most, by the paper's heuristic, or on their own."""
+    if metric == "gain":
+        return problem.cost((a,)) + problem.cost((b,)) - problem.cost(tuple(sorted((a, b))))
     km, kt, ku = problem.constants.folded
     least = min(problem.terms((a,)).size, problem.terms((b,)).size)
     return km + kt * least - ku * problem.terms(tuple(sorted((a, b)))).irrelevant

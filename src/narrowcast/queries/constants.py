@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from numbers import Real
 
 from narrowcast.errors import InputError
 
@@ -36,7 +37,7 @@ class Constants:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+            if not isinstance(value, Real) or not math.isfinite(value) or value < 0:
                 raise InputError(
                     f"{field.name} is {value!r}; it must be a finite number, zero or more", name=field.name, got=value
                 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from narrowcast.errors import InfeasibleError, InputError
+from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.kernels.directed import directed as descend_kernel
 from narrowcast.queries.boxes import Ints
 from narrowcast.queries.pair import Pair
@@ -20,7 +20,7 @@ MAX_QUERIES = 5_000
 class Directed:
     """From each start take the best of all merges and single-query splits until none gains; keep the best end.
 
-    The starts are pair merging's plan, all apart, all together, and random partitions, `starts` in all.
+    The starts are pair merging's plan, all together, all apart, and random partitions, `starts` in all.
     Descending from pair merging's plan makes it never dearer than pair merging. A start takes O(n²)
     memory and O(n) or so a step; the paper uses 50 starts. At most 5,000 queries; cluster first for more.
     """
@@ -28,15 +28,14 @@ class Directed:
     starts: int = 50
 
     def __post_init__(self) -> None:
-        if not isinstance(self.starts, int) or self.starts < 1:
+        if not isinstance(self.starts, (int, np.integer)) or self.starts < 1:
             raise InputError(f"starts is {self.starts!r}; it must be a whole number, 1 or more", name="starts")
 
     def __call__(self, problem: Problem, *, seed: int = 0) -> tuple[Set, ...]:
         if problem.n > MAX_QUERIES:
-            raise InfeasibleError(
+            raise UnsupportedError(
                 f"directed takes at most {MAX_QUERIES} queries, got {problem.n}; use method 'cluster' with inner",
-                budget="queries",
-                smallest=MAX_QUERIES,
+                works=("pair", "cluster"),
             )
         pair = Pair()(problem, seed=seed)
         best, least = pair, _total(problem, pair)
@@ -57,7 +56,7 @@ def _starts(n: int, pair: tuple[Set, ...], starts: int, seed: int) -> Iterator[I
     labels = np.zeros(n, np.int64)
     for at, members in enumerate(pair):
         labels[list(members)] = at
-    fixed = [labels, np.arange(n), np.zeros(n, np.int64)]
+    fixed = [labels, np.zeros(n, np.int64), np.arange(n)]
     yield from fixed[:starts]
     rng = np.random.default_rng(seed)
     for _ in range(starts - len(fixed)):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from narrowcast.errors import InfeasibleError
+from narrowcast.errors import UnsupportedError
 from narrowcast.queries.problem import Problem, Set
 
 MAX_QUERIES = 4
@@ -23,10 +23,9 @@ class Exhaustive:
     def __call__(self, problem: Problem, *, seed: int = 0) -> tuple[Set, ...]:
         n = problem.n
         if n > MAX_QUERIES:
-            raise InfeasibleError(
+            raise UnsupportedError(
                 f"exhaustive takes at most {MAX_QUERIES} queries, got {n}; use method 'partition'",
-                budget="queries",
-                smallest=MAX_QUERIES,
+                works=("partition", "directed", "pair", "cluster"),
             )
         if n == 0:
             return ()

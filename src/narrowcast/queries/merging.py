@@ -43,20 +43,21 @@ def merge(
     seed: int = 0,
     starts: int = 50,
     inner: str = "pair",
+    metric: str = "heuristic",
     constants: Constants | None = None,
 ) -> MergePlan:
     """Answer many overlapping range queries by few merged ones (Crespo et al.).
 
-    `boxes` is (n, d, 2), closed lows and highs. Methods: `partition` (exact, at most 20), `exhaustive`
+    `boxes` is (n, d, 2), closed lows and highs. Methods: `partition` (exact, at most 22), `exhaustive`
     (all covers, at most 4), `pair` (greedy; 100,000 queries), `directed` (local search from `starts`
-    starts, never dearer than pair) and `cluster` (`inner` inside each cluster). `size` is None for the
+    starts, never dearer than pair) and `cluster` (`inner` inside each cluster by `metric`). `size` is None for the
     area, a GridHistogram, a PointCounts, or a function of (m, d, 2) boxes. `constants` replaces the k's.
 
     >>> plan = merge([[[0, 2], [0, 1]], [[0, 1], [0, 2]], [[1, 2], [1, 2]]], "partition", km=10, kt=9, ku=4)
     >>> plan.sets, plan.cost, plan.baseline
     (((0, 1, 2),), 74.0, 75.0)
     """
-    chosen = algorithm(method, starts, inner)
+    chosen = algorithm(method, starts, inner, metric)
     problem = _problem(boxes, constants or Constants(km, kt, ku, ka), procedure, size)
     return box_plan(problem, chosen(problem, seed=seed), method, seed)
 
@@ -88,13 +89,13 @@ def _problem(boxes: ArrayLike, constants: Constants, procedure: str | Procedure,
     return BoxProblem(as_boxes(boxes, finite=isinstance(sizes, Area)), constants, as_procedure(procedure), sizes)
 
 
-def algorithm(method: str, starts: int, inner: str) -> Algorithm:
+def algorithm(method: str, starts: int, inner: str, metric: str) -> Algorithm:
     """The algorithm of a name, with the parameters that are its own."""
     if method == "directed":
         return Directed(starts)
     if method == "cluster":
         _known("inner", inner, INNER)
-        return Cluster(Directed(starts) if inner == "directed" else INNER[inner])
+        return Cluster(Directed(starts) if inner == "directed" else INNER[inner], metric)
     _known("method", method, METHODS)
     return METHODS[method]()  # type: ignore[no-any-return]
 

@@ -47,7 +47,7 @@ def assign(plan: MergePlan, clients: ArrayLike, *, channels: int, restarts: int 
         raise UnsupportedError(
             "exact pieces have a channel each; physical channels take whole answers", works=("rectangle", "polygon")
         )
-    if not isinstance(channels, int) or channels < 1:
+    if not isinstance(channels, (int, np.integer)) or channels < 1:
         raise InputError(
             f"channels is {channels!r}; it must be a whole number, 1 or more", name="channels", got=channels
         )

@@ -8,9 +8,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from narrowcast.queries.boxes import Floats, bounding, bounding_each, flat, lows_highs, unions
+from narrowcast.queries.boxes import Floats, bounding, bounding_each, flat, intersections, is_box, lows_highs, unions
 from narrowcast.queries.constants import Constants
-from narrowcast.queries.procedures import Procedure, Rectangle
+from narrowcast.queries.procedures import Procedure, Rectangle, Sent
 from narrowcast.queries.sizes import Given, Sizes
 
 Set = tuple[int, ...]  # query indices, ascending
@@ -62,7 +62,7 @@ class BoxProblem:
     procedure: Procedure
     size: Sizes
     alone: Floats = field(init=False)
-    _known: dict[Set, float] = field(init=False, repr=False, default_factory=dict)
+    _known: dict[Set, Sent] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.alone = np.asarray(self.size(self.boxes), np.float64) if len(self.boxes) else np.zeros(0)
@@ -82,20 +82,24 @@ class BoxProblem:
         low, high = lows_highs(self.boxes)
         return low, high, np.array(self.constants.folded), self.size.measure(self.boxes.shape[1])
 
-    def terms(self, members: Set) -> Terms:
-        at = list(members)
-        sent = self.procedure.sent(self.boxes[at], self.alone[at], self.size)
-        return Terms(sent.channels, sent.size, float((sent.heard - self.alone[at]).sum()))
-
-    def cost(self, members: Set) -> float:
+    def sent(self, members: Set) -> Sent:
+        """What goes out for a set; remembered."""
         known = self._known.get(members)
         if known is None:
-            known = self._known[members] = self.terms(members).priced(self.constants)
+            at = list(members)
+            known = self._known[members] = self.procedure.sent(self.boxes[at], self.alone[at], self.size)
         return known
+
+    def terms(self, members: Set) -> Terms:
+        sent = self.sent(members)
+        return Terms(sent.channels, sent.size, sent.heard - float(self.alone[list(members)].sum()))
+
+    def cost(self, members: Set) -> float:
+        return self.terms(members).priced(self.constants)
 
     def joined(self, members: Set, others: Sequence[Set]) -> Floats:
         if not isinstance(self.procedure, Rectangle):
-            return np.array([self.cost(united(members, other)) for other in others])
+            return self._joined_one_by_one(members, others)
         box = bounding(self.boxes[list(members)])
         sizes = self.size(unions(box, bounding_each(self.boxes, others)))
         rows, starts = flat(others)
@@ -104,6 +108,18 @@ class BoxProblem:
         km, kt, ku = self.constants.folded
         costs: Floats = km + kt * sizes + ku * (counts * sizes - own)
         return costs
+
+    def _joined_one_by_one(self, members: Set, others: Sequence[Set]) -> Floats:
+        """Sets that share no point are priced from what is known of each: most pairs of a large problem."""
+        near = is_box(intersections(bounding(self.boxes[list(members)]), bounding_each(self.boxes, others)))
+        mine = self.sent(members)
+        for other, close in zip(others, near, strict=True):
+            both = united(members, other)
+            if not close and both not in self._known:
+                sent = self.procedure.side_by_side(mine, len(members), self.sent(other), len(other))
+                if sent is not None:
+                    self._known[both] = sent
+        return np.array([self.cost(united(members, other)) for other in others])
 
     def costs(self, sets: Sequence[Set]) -> Floats:
         """The cost of each set."""

@@ -7,28 +7,27 @@ share data, so that a client hears nothing it did not ask for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from narrowcast.errors import InputError
+from narrowcast.queries.arrangement import arrangement, combinations
 from narrowcast.queries.boxes import Floats, bounding, intersections, is_box, unions
 from narrowcast.queries.sizes import Sizes
 
 MAX_POLYGON = 8  # inclusion–exclusion over its boxes has 2^8 terms
-MAX_CELLS = 4_000_000
 
 
 class Sent(NamedTuple):
-    """What a set's answer is made of: channels, objects on them, and how many each member hears."""
+    """What a set's answer is made of: channels, objects on them, objects heard by all members together, boxes."""
 
     channels: int
     size: float
-    heard: Floats
+    heard: float
+    pieces: int
 
 
 class Procedure(Protocol):
@@ -45,6 +44,10 @@ class Procedure(Protocol):
         """What goes out for a set with these boxes, whose own sizes are `alone`."""
         ...
 
+    def side_by_side(self, first: Sent, p: int, second: Sent, r: int) -> Sent | None:
+        """What two sets of p and r queries send as one if they share no point; None if that is not so simple."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
@@ -57,7 +60,10 @@ class Rectangle:
 
     def sent(self, boxes: Floats, alone: Floats, size: Sizes) -> Sent:
         total = float(size(self.pieces(boxes, size))[0])
-        return Sent(1, total, np.full(len(boxes), total))
+        return Sent(1, total, len(boxes) * total, 1)
+
+    def side_by_side(self, first: Sent, p: int, second: Sent, r: int) -> Sent | None:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +99,13 @@ class Polygon:
         return kept
 
     def sent(self, boxes: Floats, alone: Floats, size: Sizes) -> Sent:
-        total = union_size(self.pieces(boxes, size), size)
-        return Sent(1, total, np.full(len(boxes), total))
+        pieces = self.pieces(boxes, size)
+        total = union_size(pieces, size)
+        return Sent(1, total, len(boxes) * total, len(pieces))
+
+    def side_by_side(self, first: Sent, p: int, second: Sent, r: int) -> Sent | None:
+        pieces, total = first.pieces + second.pieces, first.size + second.size
+        return Sent(1, total, (p + r) * total, pieces) if pieces <= self.boxes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +123,13 @@ class Exact:
 
     def sent(self, boxes: Floats, alone: Floats, size: Sizes) -> Sent:
         if len(boxes) == 1:
-            return Sent(1, float(alone[0]), alone)
-        return Sent(len(combinations(boxes)), float(arrangement(boxes, size)[0].sum()), alone)
+            return Sent(1, float(alone[0]), float(alone[0]), 1)
+        channels, total = len(combinations(boxes)), float(arrangement(boxes, size)[0].sum())
+        return Sent(channels, total, float(alone.sum()), channels)
+
+    def side_by_side(self, first: Sent, p: int, second: Sent, r: int) -> Sent | None:
+        a, b = first, second
+        return Sent(a.channels + b.channels, a.size + b.size, a.heard + b.heard, a.pieces + b.pieces)
 
 
 PROCEDURES: dict[str, Procedure] = {"rectangle": Rectangle(), "polygon": Polygon(), "exact": Exact()}
@@ -142,82 +158,17 @@ def union_size(boxes: Floats, size: Sizes) -> float:
     return max(0.0, float(signs @ size(terms)))
 
 
-def arrangement(boxes: Floats, size: Sizes) -> tuple[Floats, NDArray[np.bool_]]:
-    """The cells that all box sides cut space into: their sizes, and which boxes hold each (cells, boxes).
-
-    Per axis the cells are the coordinates themselves and the open gaps between them, alternating, so that
-    every point lies in exactly one. Cells that no box holds are left out.
-    """
-    d = boxes.shape[1]
-    hulls = [_hulls(np.unique(boxes[:, j])) for j in range(d)]
-    held = [_holds(hulls[j], boxes[:, j]) for j in range(d)]
-    members = _product(held)
-    shape = [len(hull) for hull in hulls]
-    grid = np.stack([hull[at] for hull, at in zip(hulls, np.indices(shape).reshape(d, -1), strict=True)], axis=1)
-    sizes = size(grid).reshape(shape)
-    for axis in range(d):  # open gap = closed hull − its two ends
-        sizes = np.moveaxis(sizes, axis, 0).copy()
-        sizes[1::2] -= sizes[:-1:2] + sizes[2::2]
-        sizes = np.moveaxis(sizes, 0, axis)
-    some = members.any(axis=1)
-    return np.maximum(sizes.ravel()[some], 0.0), members[some]
-
-
-def combinations(boxes: Floats) -> NDArray[np.bool_]:
-    """Every combination of boxes that a row can lie in, each once: (combinations, boxes).
-
-    A null lies only where nothing is asked of its attribute, a NaN where there is no upper bound
-    (Spark holds it greater than every number): each is a place of its own on an axis.
-    """
-    held = []
-    for j in range(boxes.shape[1]):
-        low, high = boxes[:, j, 0], boxes[:, j, 1]
-        nan = np.isposinf(high)
-        held.append(
-            np.concatenate([_holds(_hulls(np.unique(boxes[:, j])), boxes[:, j]), [nan & np.isneginf(low)], [nan]])
-        )
-    members = np.unique(_product(held), axis=0)
-    return members[members.any(axis=1)]
-
-
-def _hulls(cuts: Floats) -> Floats:
-    """The closed hulls of an axis's cells: coordinate, gap, coordinate, …"""
-    at = np.arange(2 * cuts.size - 1)
-    return np.stack([cuts[at // 2], cuts[(at + 1) // 2]], axis=-1)
-
-
-def _holds(hulls: Floats, sides: Floats) -> NDArray[np.bool_]:
-    """Which boxes, by their sides on this axis, hold which cells of it: (cells, boxes)."""
-    return np.asarray((hulls[:, None, 0] >= sides[:, 0]) & (hulls[:, None, 1] <= sides[:, 1]))
-
-
-def _product(held: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    """Which boxes hold each cell of the whole grid, the last axis fastest."""
-    k = held[0].shape[1]
-    if float(np.prod([len(axis) for axis in held], dtype=float)) * k > MAX_CELLS:
-        raise InputError(
-            f"the exact cover of {k} queries in {len(held)} dimensions has too many cells",
-            name="procedure",
-            got="exact",
-            hint="use method='cluster' or procedure='polygon'",
-        )
-    return reduce(lambda a, b: (a[:, None] & b[None]).reshape(-1, k), held)
-
-
 def _inside(boxes: Floats, outer: Floats) -> NDArray[np.bool_]:
     return np.asarray(((boxes[:, :, 0] >= outer[:, 0]) & (boxes[:, :, 1] <= outer[:, 1])).all(axis=1))
 
 
 def _outermost(boxes: Floats) -> Floats:
-    """Without repeated boxes and boxes inside others, in a fixed order."""
-    flat = np.unique(boxes.reshape(len(boxes), -1), axis=0)
-    distinct = flat.reshape(-1, *boxes.shape[1:])
-    inner = np.zeros(len(distinct), np.bool_)
-    for i, box in enumerate(distinct):
-        holds = _inside(distinct, box)
-        holds[i] = False
-        inner |= holds
-    return distinct[~inner]
+    """Without repeated boxes and boxes inside others, in the given order."""
+    low, high = boxes[:, :, 0], boxes[:, :, 1]
+    inside = ((low[:, None] >= low) & (high[:, None] <= high)).all(axis=2)
+    # Of boxes that are the same each lies inside the other: the first stays.
+    hidden = inside & (~inside.T | np.tri(len(boxes), k=-1, dtype=np.bool_))
+    return boxes[~hidden.any(axis=1)]
 
 
 def _waste(box: Floats, others: Floats, size: Sizes) -> Floats:

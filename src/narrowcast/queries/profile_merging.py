@@ -43,6 +43,7 @@ def merge_profiles(
     seed: int = 0,
     starts: int = 50,
     inner: str = "pair",
+    metric: str = "heuristic",
     constants: Constants | None = None,
 ) -> ProfilePlan:
     """Answer many overlapping queries by few; any profile is a query, not only a range.
@@ -60,7 +61,7 @@ def merge_profiles(
     union = _by_table(parsed, size) if isinstance(size, pa.Table) else _by_function(parsed, size)
     alone = np.array([union((i,)) for i in range(len(parsed))], np.float64)
     problem = SizedProblem(alone, constants or Constants(km, kt, ku, ka), union)
-    sets = algorithm(method, starts, inner)(problem, seed=seed)
+    sets = algorithm(method, starts, inner, metric)(problem, seed=seed)
     terms = CostTerms.of(total_terms(problem, sets), problem.constants)
     merged = tuple(Profile.any_of(parsed[i] for i in members) for members in sets)
     return ProfilePlan(sets, merged, terms.total, terms, baseline(problem), method)

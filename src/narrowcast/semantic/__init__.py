@@ -1,1 +1,19 @@
-"""Semantic channels on an overlay of brokers."""
+"""Semantic channels on an overlay of brokers (SemCast, and a search of our own)."""
+
+from narrowcast.semantic.baseline import SCHEMES, Baseline, baseline
+from narrowcast.semantic.live import LivePlan, Subscribed
+from narrowcast.semantic.plan_result import Channel, SemanticPlan, bandwidth
+from narrowcast.semantic.planner import VARIANTS, plan
+
+__all__ = [
+    "SCHEMES",
+    "VARIANTS",
+    "Baseline",
+    "Channel",
+    "LivePlan",
+    "SemanticPlan",
+    "Subscribed",
+    "bandwidth",
+    "baseline",
+    "plan",
+]

@@ -87,6 +87,7 @@ def write(
     choice("kind", kind, TABLES)
     choice("format", format, FORMATS)
     share("bad_rows", bad_rows)
+    whole("seed", seed)
     arguments = _arguments(kind, options, messages=messages, users=users, seed=seed)
     out = Path(out_dir)
     _may_write(out, overwrite)
