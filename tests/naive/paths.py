@@ -43,7 +43,7 @@ def nearest_first(distance, next_hop, root: int, members: list[int]) -> set[tupl
     inside, edges, pending = [root], set(), list(dict.fromkeys(members))
     while pending := [g for g in pending if g not in inside]:
         # Among equals the member given first, and the broker longest in the tree.
-        _, _, _, g, at = min((distance[g][t], members.index(g), inside.index(t), g, t) for g in pending for t in inside)
+        _, _, _, g, at = min((distance[t][g], members.index(g), inside.index(t), g, t) for g in pending for t in inside)
         x = g
         while x not in inside:
             step = int(next_hop[x][at])

@@ -87,7 +87,11 @@ def missed(
 
 
 def channel_faults(plan: Any) -> list[str]:
-    return [fault for c in plan.channels for fault in tree_faults(list(c.edges), c.rendezvous, set(c.gateways))]
+    return [
+        fault
+        for c in plan.channels
+        for fault in tree_faults(list(map(tuple, c.edges.tolist())), c.rendezvous, set(c.gateways))
+    ]
 
 
 def bandwidth(plan: Any, topology: nc.Topology, table: pa.Table, sources: Any) -> float:
@@ -100,7 +104,7 @@ def bandwidth(plan: Any, topology: nc.Topology, table: pa.Table, sources: Any) -
         for channel in plan.channels:
             if channel.expression.matches(message):
                 total += distance[source][channel.rendezvous]
-                total += sum(link[tuple(sorted(edge))] for edge in channel.edges)
+                total += sum(link[tuple(sorted(edge))] for edge in channel.edges.tolist())
     return total
 
 

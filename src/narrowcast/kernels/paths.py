@@ -78,7 +78,7 @@ def nearest_first(distance: Array, next_hop: Array, root: int, members: Array, p
     near = np.empty(k)
     at = np.empty(k, np.int64)
     for i in range(k):
-        near[i], at[i] = distance[members[i], root], root
+        near[i], at[i] = distance[root, members[i]], root
     parent[root] = -1
     cost = 0.0
     for _ in range(k):
@@ -93,9 +93,9 @@ def nearest_first(distance: Array, next_hop: Array, root: int, members: Array, p
             step = next_hop[x, end]
             parent[x] = step
             cost += distance[x, step]
-            for i in range(k):
-                if distance[members[i], x] < near[i]:
-                    near[i], at[i] = distance[members[i], x], x
+            for i in range(k):  # by row x: distances are the same both ways, and a row is quick to read
+                if distance[x, members[i]] < near[i]:
+                    near[i], at[i] = distance[x, members[i]], x
             x = step
     return cost
 

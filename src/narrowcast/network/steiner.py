@@ -31,6 +31,13 @@ def tree_edges(paths: Paths, root: int, members: Sequence[int] | NDArray[np.int6
     >>> tree_edges(star, 0, [2, 3], "spt"), tree_edges(star, 0, [2, 3], "nearest")
     ([(0, 2), (0, 3)], [(0, 2), (2, 3)])
     """
+    return [(u, v) for u, v in tree(paths, root, members, kind)[0].tolist()]
+
+
+def tree(
+    paths: Paths, root: int, members: Sequence[int] | NDArray[np.int64], kind: str = "nearest"
+) -> tuple[NDArray[np.int32], float]:
+    """The same as an array, links sorted, with the sum of their costs."""
     wanted = np.asarray(members, np.int64)
     if wanted.size and not np.isfinite(paths.distance[root, wanted]).all():
         far = int(wanted[np.argmax(~np.isfinite(paths.distance[root, wanted]))])
@@ -38,14 +45,15 @@ def tree_edges(paths: Paths, root: int, members: Sequence[int] | NDArray[np.int6
             f"no path joins brokers {root} and {far}", name="topology", hint="add a link between the parts"
         )
     if kind in _SEVERAL:
-        trees = [tree_edges(paths, root, wanted, each) for each in _SEVERAL[kind]]
-        return min(trees, key=lambda edges: edges_cost(paths, edges))
+        return min((tree(paths, root, wanted, each) for each in _SEVERAL[kind]), key=lambda found: found[1])
     if kind == "steiner":
-        return _steiner(paths, root, wanted)
+        edges = _steiner(paths, root, wanted)
+        return np.array(edges, np.int32).reshape(-1, 2), edges_cost(paths, edges)
     parent = np.full(paths.n_brokers, OUTSIDE, np.int32)
-    _KERNELS[kind](paths.distance, paths.next_hop, root, wanted, parent)
+    cost = _KERNELS[kind](paths.distance, paths.next_hop, root, wanted, parent)
     inside = np.flatnonzero(parent >= 0)
-    return sorted(zip(parent[inside].tolist(), inside.tolist(), strict=True))
+    links = np.column_stack((parent[inside], inside.astype(np.int32)))
+    return links[np.argsort(links[:, 0], kind="stable")], float(cost)
 
 
 def edges_cost(paths: Paths, edges: Sequence[tuple[int, int]]) -> float:

@@ -1,6 +1,7 @@
 """Semantic channels on an overlay of brokers (SemCast, and a search of our own)."""
 
 from narrowcast.semantic.baseline import SCHEMES, Baseline, baseline
+from narrowcast.semantic.explain import ChannelReason, explain
 from narrowcast.semantic.live import LivePlan, Subscribed
 from narrowcast.semantic.plan_result import Channel, SemanticPlan, bandwidth
 from narrowcast.semantic.planner import VARIANTS, plan
@@ -10,10 +11,12 @@ __all__ = [
     "VARIANTS",
     "Baseline",
     "Channel",
+    "ChannelReason",
     "LivePlan",
     "SemanticPlan",
     "Subscribed",
     "bandwidth",
     "baseline",
+    "explain",
     "plan",
 ]

@@ -20,12 +20,17 @@ def blocks(made: System, window: Window, classes: Classes, n_blocks: int) -> Boo
 
     A message goes to each block with a gateway that wants it. Starting from single gateways (from
     `MOST_START` groups of near ones if there are more) the two blocks whose union costs least more, or
-    saves most, become one. O(start²) prices.
+    saves most, become one. What is kept are the blocks that would cost the window's audiences least:
+    audiences yet unseen are likely to be of that kind. O(start²) prices.
     """
     merging = _Merging(made, window, classes)
-    while merging.alive.size > max(1, n_blocks):
+    best, least = merging.reach[merging.alive], np.inf
+    while True:
+        if merging.alive.size <= max(1, n_blocks) and merging.total < least:
+            best, least = merging.reach[merging.alive], merging.total
+        if merging.alive.size == 1:
+            return best
         merging.step()
-    return np.asarray(merging.reach[merging.alive])
 
 
 class _Merging:
@@ -34,8 +39,9 @@ class _Merging:
         self.reach = _start(made)
         n = len(self.reach)
         heavy = np.argsort(-classes.weight, kind="stable")[:MOST_CLASSES]
-        self.weight = np.zeros((max(1, window.sources.size), heavy.size))
-        self.weight[classes.source[heavy], np.arange(heavy.size)] = classes.weight[heavy]
+        heavy = heavy[np.argsort(classes.source[heavy], kind="stable")]
+        self.weight = classes.weight[heavy]
+        self.sources, self.first = np.unique(classes.source[heavy], return_index=True)
         # hit[b, c] is 1 where class c goes to block b.
         self.hit = ((self.reach.astype(np.float32) @ classes.reach[heavy].T.astype(np.float32)) > 0).astype(np.float64)
         self.alive: Ints = np.arange(n)
@@ -43,12 +49,17 @@ class _Merging:
         for i in range(n):
             self.reprice(i)
 
+    @property
+    def total(self) -> float:
+        return float(self.price[self.alive].sum())
+
     def reprice(self, i: int) -> None:
         """The price of block i, and of its union with every other."""
         others = self.alive[self.alive != i]
         hit = np.concatenate((self.hit[[i]], np.maximum(self.hit[others], self.hit[i])))
-        # Not `@`: many small products wait for each other's threads on a busy machine.
-        weight: Floats = np.einsum("bc,sc->bs", hit, self.weight) + LEAST_WEIGHT
+        weight: Floats = np.full((len(hit), max(1, self.window.sources.size)), LEAST_WEIGHT)
+        if self.first.size:
+            weight[:, self.sources] += np.add.reduceat(hit * self.weight, self.first, axis=1)
         sets = np.concatenate((self.reach[[i]], self.reach[others] | self.reach[i]))
         each, paths = np.arange(len(sets)), self.made.paths
         cost = union_prices(

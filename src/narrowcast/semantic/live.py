@@ -38,10 +38,10 @@ class LivePlan:
     >>> line = Topology([(0, 1), (1, 2)])
     >>> live = LivePlan(plan(line, ["x > 1"], [(0, 1)], pa.table({"x": [2]}), sources=0, variant="semcast"))
     >>> new = live.subscribe("x > 5", gateway=2)
-    >>> new.joined, new.opened, live.plan.channels[0].edges
-    (1, 0, ((0, 1), (1, 2)))
-    >>> live.unsubscribe(new.client); live.plan.channels[0].edges
-    ((0, 1),)
+    >>> new.joined, new.opened, live.plan.channels[0].edges.tolist()
+    (1, 0, [[0, 1], [1, 2]])
+    >>> live.unsubscribe(new.client); live.plan.channels[0].edges.tolist()
+    [[0, 1]]
     """
 
     def __init__(self, plan: SemanticPlan) -> None:
@@ -54,7 +54,8 @@ class LivePlan:
         self._next = len(self.clients)
         self._state: LiveAudience | LiveContent
         trees = [
-            DisseminationTree.from_edges(plan.system.paths, c.rendezvous, c.edges, c.gateways) for c in plan.channels
+            DisseminationTree.from_edges(plan.system.paths, c.rendezvous, c.edges.tolist(), c.gateways)
+            for c in plan.channels
         ]
         if isinstance(plan.router, AudienceRouter):
             self._state = LiveAudience(plan, trees)
@@ -71,7 +72,7 @@ class LivePlan:
             replace(
                 old,
                 gateways=tuple(sorted(tree.members)),
-                edges=tuple(tree.edges),
+                edges=np.array(tree.edges, np.int32).reshape(-1, 2),
                 link_cost=edges_cost(paths, tree.edges),
                 profiles=system.profiles,
                 content=content,

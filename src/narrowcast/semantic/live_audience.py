@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from narrowcast.model._arrays import Bools
 from narrowcast.network import DisseminationTree
 from narrowcast.semantic.content import Content
 from narrowcast.semantic.plan_result import Channel, SemanticPlan
@@ -59,7 +60,8 @@ class LiveAudience:
 
     def _end_empty(self) -> None:
         """Channels without a gateway end; one block stays, for whoever comes next."""
-        audiences, blocks = self.reach.any(axis=1), self.blocks.any(axis=1)
+        audiences: Bools = np.asarray(self.reach.any(axis=1))
+        blocks: Bools = np.asarray(self.blocks.any(axis=1))
         if not blocks.any():
             blocks[:1] = True
         new = np.cumsum(audiences) - 1
@@ -73,7 +75,7 @@ class LiveAudience:
     def snapshot(self, system: System) -> tuple[Shown, AudienceRouter]:
         router = AudienceRouter(self.order, self.core, self.reach, self.blocks)
         contents = AudienceContents(router, system.wants)
-        shown = [
+        shown: Shown = [
             (channel, tree, partial(contents.of, c))
             for c, (channel, tree) in enumerate(zip(self.channels, self.trees, strict=True))
         ]

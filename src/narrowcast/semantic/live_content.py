@@ -11,7 +11,7 @@ import numpy as np
 
 from narrowcast.network import DisseminationTree
 from narrowcast.profiles import Profile
-from narrowcast.semantic.content import Both, Content, Either, Less, Wants, expression
+from narrowcast.semantic.content import Both, Content, Either, Less, Wants, bottom_up, expression
 from narrowcast.semantic.plan_result import Channel, SemanticPlan
 from narrowcast.semantic.route_content import ContentRouter
 from narrowcast.semantic.window import System, Wanted
@@ -77,7 +77,9 @@ class LiveContent:
     def _open(self, profile: int, gateway: int) -> _Served:
         root = int(self.sources[0]) if self.sources.size else gateway
         content = Wants((profile,))
-        channel = Channel((), root, (), 0.0, 0.0, "hierarchy", partial(_same, content), tuple(self.profiles))
+        channel = Channel(
+            (), root, np.zeros((0, 2), np.int32), 0.0, 0.0, "hierarchy", partial(_same, content), tuple(self.profiles)
+        )
         served = _Served(channel, DisseminationTree(self.paths, root), content, {profile})
         self.served.append(served)
         return served
@@ -104,13 +106,7 @@ def _covers(content: Content, profiles: list[Wanted], wanted: Any) -> bool:
 
 
 def _mentioned(content: Content) -> set[int]:
-    match content:
-        case Wants():
-            return set(content.profiles)
-        case Both() | Either():
-            return set().union(*(_mentioned(part) for part in content.parts))
-        case Less():
-            return _mentioned(content.whole) | _mentioned(content.without)
+    return {i for part in bottom_up(content, ()) if isinstance(part, Wants) for i in part.profiles}
 
 
 def _same(content: Content) -> Content:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrowcast.model._arrays import Bools, Floats, Ints
-from narrowcast.semantic.content import Both, Content, Either, Less, Wants
+from narrowcast.semantic.content import Content, Wants, both, either, less
 from narrowcast.semantic.hierarchies import Estimator, Hierarchies
 from narrowcast.semantic.window import Window
 
@@ -37,7 +37,7 @@ def merge(found: Hierarchies, window: Window, estimate: Estimator, variant: str,
     """Merge the best pair, again and again, until nothing gains or the channels would be too many."""
     pool = _Pool(found, window, estimate, union=variant == "merge")
     if max_channels is not None and pool.n_channels > max_channels:
-        pool.union = True
+        pool.union, pool.overlapping = True, False
         pool.refresh_all()
         while pool.n_channels > max_channels:
             pool.unite(*pool.best(least=-np.inf))
@@ -45,7 +45,7 @@ def merge(found: Hierarchies, window: Window, estimate: Estimator, variant: str,
         while (pair := pool.best(least=0.0))[0] >= 0:
             pool.unite(*pair)
         return pool.result()
-    if pool.union:
+    if not pool.overlapping:
         return pool.result()
     for _ in range(MOST_MERGES * len(found.members)):
         pair = pool.best(least=0.0)
@@ -60,6 +60,7 @@ class _Pool:
 
     def __init__(self, found: Hierarchies, window: Window, estimate: Estimator, *, union: bool) -> None:
         self.estimate, self.union, self.weight = estimate, union, window.weight
+        self.overlapping = True  # only channels with common messages are candidates
         self.even = bool((window.weight == 1).all())
         dense = window.matched.toarray() > 0
         self.contents: list[Content] = [Wants(tuple(members)) for members in found.members]
@@ -91,43 +92,53 @@ class _Pool:
         return i, int(self.partner[i])
 
     def refresh_all(self) -> None:
+        """Price every pair once."""
+        self.gain[:], self.partner[:] = -np.inf, -1
         for i in np.flatnonzero(self.open).tolist():
-            self.refresh(i)
+            self._prefer(i, *self.gains(i, np.flatnonzero(self.open[:i])))
 
     def refresh(self, i: int) -> tuple[Ints, Floats]:
         """Price channel i against all others and remember its best partner."""
         others = np.flatnonzero(self.open)
-        others = others[others != i]
-        common = self._count(self.bits[others] & self.bits[i])
-        if not self.union:
-            others, common = others[common > 0], common[common > 0]
+        others, gain = self.gains(i, others[others != i])
         self.gain[i], self.partner[i] = -np.inf, -1
-        if not others.size:
-            return others, common
-        low, high = np.minimum(others, i), np.maximum(others, i)
-        joint = self.estimate(self.roots, self.reach, low, high)
-        if self.union:
-            both = self.rate[others] + self.rate[i] - common
-            gain = self.rate[others] * self.tree[others] + self.rate[i] * self.tree[i] - both * joint
-        else:
-            gain = common * (self.tree[others] + self.tree[i] - joint)
-        at = int(np.argmax(gain))
-        self.gain[i], self.partner[i] = gain[at], others[at]
+        if others.size:
+            at = int(np.argmax(gain))
+            self.gain[i], self.partner[i] = gain[at], others[at]
         return others, gain
+
+    def gains(self, i: int, others: Ints) -> tuple[Ints, Floats]:
+        """What merging with each of the others gains; only those that overlap, unless all must be tried."""
+        common = self._count(self.bits[others] & self.bits[i])
+        if self.overlapping:
+            others, common = others[common > 0], common[common > 0]
+        joint = self.estimate(self.roots, self.reach, np.minimum(others, i), np.maximum(others, i))
+        if not self.union:
+            return others, common * (self.tree[others] + self.tree[i] - joint)
+        both = self.rate[others] + self.rate[i] - common
+        return others, self.rate[others] * self.tree[others] + self.rate[i] * self.tree[i] - both * joint
+
+    def _prefer(self, new: int, others: Ints, gain: Floats) -> None:
+        """Remember the new pairs where they are better than what was known."""
+        if others.size and gain.max() > self.gain[new]:
+            at = int(np.argmax(gain))
+            self.gain[new], self.partner[new] = gain[at], others[at]
+        better = gain > self.gain[others]
+        self.gain[others[better]], self.partner[others[better]] = gain[better], new
 
     def unite(self, i: int, j: int) -> None:
         """One channel for both (SemCast-Merge)."""
         self._close(i, j)
-        new = self._add(Either((self.contents[i], self.contents[j])), "merged", self.bits[i] | self.bits[j], i, j)
+        new = self._add(either(self.contents[i], self.contents[j]), "merged", self.bits[i] | self.bits[j], i, j)
         self._enter(new)
 
     def split(self, i: int, j: int, *, noise_too: bool) -> None:
         """What is common to both, and what is left of each."""
         a, b = self.contents[i], self.contents[j]
         self._close(i, j)
-        common = self._add(Both((a, b)), "common", self.bits[i] & self.bits[j], i, j)
-        left = self._add(Less(a, b), "noise", self.bits[i] & ~self.bits[j], i, i)
-        right = self._add(Less(b, a), "noise", self.bits[j] & ~self.bits[i], j, j)
+        common = self._add(both(a, b), "common", self.bits[i] & self.bits[j], i, j)
+        left = self._add(less(a, b), "noise", self.bits[i] & ~self.bits[j], i, i)
+        right = self._add(less(b, a), "noise", self.bits[j] & ~self.bits[i], j, j)
         self._enter(common)
         for noise in (left, right):
             if noise_too:
@@ -143,9 +154,7 @@ class _Pool:
     def _enter(self, new: int) -> None:
         """Open a new channel: price it, and let others prefer it."""
         self.open[new] = True
-        others, gain = self.refresh(new)
-        better = gain > self.gain[others]
-        self.gain[others[better]], self.partner[others[better]] = gain[better], new
+        self._prefer(new, *self.refresh(new))
 
     def _add(self, content: Content, kind: str, bits: Bits, i: int, j: int) -> int:
         self.contents.append(content)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from narrowcast.model._arrays import Bools, Floats, Ints
 from narrowcast.semantic.content import Content, expression
@@ -21,14 +21,14 @@ CHUNK = 4096
 class Channel:
     """Content, the gateways it reaches, and the tree from its rendezvous broker to them.
 
-    `edges` are (parent, child) links, `link_cost` their sum: what one message costs on the tree.
+    `edges` holds a row (parent, child) per link, `link_cost` their sum: what one message costs on the tree.
     `rate` counts messages of the window. `kind` says what it is for: audience, fallback, hierarchy,
     common, noise or merged.
     """
 
     gateways: tuple[int, ...]
     rendezvous: int
-    edges: tuple[tuple[int, int], ...]
+    edges: NDArray[np.int32]
     rate: float
     link_cost: float
     kind: str

@@ -29,7 +29,7 @@ VARIANTS = ("search", *PUBLISHED)
 #: A central Steiner approximation is tried for each channel up to this many; it takes milliseconds each.
 MOST_STEINER = 400
 #: Under a cap the published variants are tried too, up to this many profiles.
-MOST_TRIED_PROFILES = 2000
+MOST_TRIED_PROFILES = 4000
 
 
 def plan(

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from narrowcast.model._arrays import Floats, Ints
-from narrowcast.network import Paths, edges_cost, tree_edges
+from narrowcast.network import Paths, tree
 
-Edges = tuple[tuple[int, int], ...]
+Edges = NDArray[np.int32]
 MOST_ROOTS = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rooted:
     rendezvous: int
     edges: Edges
@@ -22,8 +23,9 @@ class Rooted:
 
 def rooted(paths: Paths, root: int, members: Ints, kind: str) -> Rooted:
     """The tree of this kind from this root."""
-    edges = tuple(tree_edges(paths, root, members, kind))
-    return Rooted(root, edges, edges_cost(paths, edges))
+    edges, cost = tree(paths, root, members, kind)
+    edges.flags.writeable = False
+    return Rooted(root, edges, cost)
 
 
 def best_rooted(paths: Paths, members: Ints, sources: Ints, weight: Floats, kind: str) -> Rooted:
@@ -35,8 +37,8 @@ def best_rooted(paths: Paths, members: Ints, sources: Ints, weight: Floats, kind
     heavy = [int(s) for s in np.argsort(-weight, kind="stable")[:MOST_ROOTS] if weight[s] > 0] if sources.size else []
     if len(heavy) == 1:
         return rooted(paths, int(sources[heavy[0]]), members, kind)
-    free = tree_edges(paths, int(members[0]), members, "nearest")
-    inside = np.array(sorted({int(members[0]), *(v for _, v in free)}))
+    free, _ = tree(paths, int(members[0]), members, "nearest")
+    inside = np.unique(np.append(free[:, 1], members[0]))
     if not heavy:
         central = int(inside[np.argmin(paths.distance[inside].sum(axis=1))])
         return rooted(paths, central, members, kind)
@@ -44,4 +46,4 @@ def best_rooted(paths: Paths, members: Ints, sources: Ints, weight: Floats, kind
     middle = int(np.argmin(ways + weight.sum() * paths.distance[:, inside].min(axis=1)))
     roots = dict.fromkeys([*(int(sources[s]) for s in heavy), middle])
     tried = [rooted(paths, root, members, kind) for root in roots]
-    return min(tried, key=lambda tree: float(ways[tree.rendezvous] + weight.sum() * tree.link_cost))
+    return min(tried, key=lambda each: float(ways[each.rendezvous] + weight.sum() * each.link_cost))

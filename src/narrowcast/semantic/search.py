@@ -47,7 +47,7 @@ def search(made: System, window: Window, trees: Trees, max_channels: int | None)
     n_gateways = made.gateways.size
     if max_channels is None or classes.n + 1 <= max_channels:
         room = n_gateways if max_channels is None else max_channels - classes.n
-        parted = blocks(made, window, classes, min(room, _usual(n_gateways)))
+        parted = blocks(made, window, classes, room)
         return Searched(_each_alone(classes, window), parted, _block_trees(made, window, classes, trees, parted))
     tried: list[tuple[float, int, Searched]] = []
     for n_blocks in _numbers_of_blocks(max_channels, n_gateways, classes.n):
@@ -57,10 +57,6 @@ def search(made: System, window: Window, trees: Trees, max_channels: int | None)
         merging.run(max_channels - len(parted))
         tried.append((merging.total, len(tried), Searched(merging.groups(), parted, rooted)))
     return min(tried, key=lambda each: each[:2])[2]
-
-
-def _usual(n_gateways: int) -> int:
-    return max(1, int(np.ceil(np.sqrt(n_gateways))))
 
 
 def _numbers_of_blocks(cap: int, n_gateways: int, n_classes: int) -> list[int]:
