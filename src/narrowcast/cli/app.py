@@ -14,6 +14,7 @@ from narrowcast.cli.measure import measure
 from narrowcast.cli.plan_channels import channels
 from narrowcast.cli.plan_filters import filters
 from narrowcast.cli.plan_hybrid import hybrid
+from narrowcast.cli.plan_queries import queries
 from narrowcast.cli.profile import profile
 from narrowcast.cli.replay import replay
 
@@ -28,7 +29,7 @@ app = typer.Typer(
 )
 
 plan = typer.Typer(help="Plan: which way each message goes. One command per kind of plan.", no_args_is_help=True)
-for planner in (channels, hybrid, filters):
+for planner in (channels, hybrid, filters, queries):
     plan.command()(planner)
 
 for command in (demo, profile, match, generate, measure):

@@ -30,7 +30,11 @@ TABLES: dict[str, dict[str, tuple[str, ...]]] = {
         "unicast": ("flow", "subscriber"),
     },
     "filters": {"trees": ("node", "parent", "flow", "load"), "filters": ("node",)},
-    "queries": {"merges": ("query", "set"), "channels": ("set", "dimension", "low", "high")},
+    "queries": {
+        "queries": ("query", "dimension", "low", "high"),
+        "merges": ("query", "set"),
+        "channels": ("set", "piece", "dimension", "low", "high"),
+    },
     "semantic": {
         "channels": ("channel", "expression", "rendezvous", "rate"),
         "channel_members": ("channel", "gateway"),
