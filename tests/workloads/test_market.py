@@ -121,9 +121,9 @@ def test_impossible_parameters_are_refused_by_name(wrong: dict[str, float], says
 
 
 @pytest.mark.nightly
-def test_a_million_symbols_and_a_hundred_thousand_users_take_about_a_minute() -> None:
-    start = time.perf_counter()
+def test_a_million_symbols_and_a_hundred_thousand_users_take_about_a_minute_of_cpu() -> None:
+    start = time.process_time()  # a busy machine is no fault of ours
     interest = nc.workloads.market(1_000_000, 10, 100_000)
-    assert time.perf_counter() - start < 180
+    assert time.process_time() - start < 120
     assert 325_000_000 < interest.n_pairs < 345_000_000
     assert interest.offsets[-1] == interest.users.size

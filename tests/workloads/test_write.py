@@ -181,7 +181,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
 
 def test_an_old_workload_is_replaced_only_when_asked(tmp_path: Path) -> None:
     first = written("mechanical", tmp_path / "w", seed=1)
-    with pytest.raises(InputError, match="not empty"):
+    with pytest.raises(InputError, match="already there"):
         written("mechanical", tmp_path / "w", seed=2)
     second = written("mechanical", tmp_path / "w", seed=2, overwrite=True, format="csv")
     assert not second["interest"].equals(first["interest"])
@@ -220,6 +220,13 @@ def test_impossible_parameters_are_refused(kind: str, wrong: dict[str, Any], say
     with pytest.raises(InputError, match=says):
         nc.workloads.write(kind, tmp_path / "w", **wrong)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_tables_may_be_empty(format: str, tmp_path: Path) -> None:
+    made = nc.workloads.write("market", tmp_path / "w", messages=0, users=5, symbols=30, format=format, bad_rows=0.1)
+    assert made["messages"].rows == made["interest"].rows == 0
+    assert made["subscriptions"].rows - made["subscriptions"].planted >= 5
 
 
 @pytest.mark.nightly

@@ -6,7 +6,7 @@ receiver gets exactly the groups it joins and the flows sent to it by unicast.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,8 @@ class _Read:
         self.group_of_session = np.full(top, -1)
         self.group_of_session[self.session_row] = self.group_row
         sent = self.session_of_flow >= 0
-        self.group_of_flow = np.where(sent, self.group_of_session[np.where(sent, self.session_of_flow, 0)], -1)
+        self.group_of_flow = np.full(interest.n_flows, -1)
+        self.group_of_flow[sent] = self.group_of_session[self.session_of_flow[sent]]
         self.n_groups = int(max(self.group_row.max(initial=-1), self.joined.max(initial=-1))) + 1
 
     def _lookup(self, table: Any, column: str, names: dict[str, int]) -> Any:
@@ -156,6 +157,16 @@ def _hybrid_cost(read: _Read) -> dict[str, float]:
     w1, w2, w3 = (float(w) for w in read.plan.parameters.get("weights", (1, 1, 1)))
     group_rate = _group_rates(read)
     unicast = float(read.interest.rates[read.unicast_flow].sum())
-    receive, send = w1 * float(group_rate[read.joined].sum()), w2 * float(group_rate.sum())
-    sent_alone = w3 * (w1 + w2) * unicast
-    return {"receive": receive, "send": send, "unicast": sent_alone, "total": receive + send + sent_alone}
+    reception, transmission = w1 * float(group_rate[read.joined].sum()), w2 * float(group_rate.sum())
+    alone = w3 * (w1 + w2) * unicast
+    total = reception + transmission + alone
+    return {"reception": reception, "transmission": transmission, "unicast": alone, "total": total}
+
+
+def differences(said: Mapping[str, float], found: Mapping[str, float]) -> list[str]:
+    """The cost terms in which a plan and its recomputation differ, beyond 1e-9 of the larger."""
+    return [
+        f"its {name} is {found[name]}, the planner says {said[name]}"
+        for name in found
+        if name in said and abs(found[name] - said[name]) > 1e-9 * max(1.0, abs(found[name]), abs(said[name]))
+    ]

@@ -1,7 +1,7 @@
 """Which boxes hold each message's codes: partition by equality, then bitsets, then exact tests.
 
 Every attribute's value is a whole number here (see `profiles.cells`). A message visits one block of
-boxes per key attribute, the block of its own value, and every open block. A block of more than 64
+boxes per key attribute, the block of its own value, and every open block. A block of more than 8
 boxes has sides: per side attribute at most 256 buckets of codes, and per bucket two bitsets: boxes
 that some code in it satisfies, and boxes that every code in it satisfies. A box in all of the first
 may hold the message and is tested, unless it is in all of the second too and surely does.
@@ -23,6 +23,7 @@ Words = NDArray[np.uint64]
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
 LAST = np.uint64(63)
+ALL = np.uint64(2**64 - 1)
 # 2^k mod 67 differs for every k below 64, which turns a lone bit into its place.
 MOD = np.uint64(67)
 BIT_OF = np.zeros(67, np.int64)
@@ -49,10 +50,14 @@ class BoxIndex(NamedTuple):
     # Blocks: the boxes posted in each; the block of each code of each key attribute (−1: none).
     post_start: Int64s
     post_box: Int32s
+    post_target: Int32s  # of a box that tells just one; −1 if it tells several
     key_attribute: Int32s
     key_start: Int64s
     key_block: Int32s
     open_block: Int32s
+    # No row finds more targets, counting repeats, and no block has more words of 64 boxes.
+    most_found: int
+    most_words: int
     # Sides of large blocks: bucket = number of cuts ≤ code; bitsets (some, every) bucket after bucket.
     side_start: Int64s
     side_attribute: Int32s
@@ -71,7 +76,7 @@ def _inside(code: int, low: Int32s, high: Int32s, start: int, end: int) -> bool:
             start = middle
         else:
             end = middle
-    return low[start] <= code <= high[start]
+    return bool(low[start] <= code <= high[start])
 
 
 @jit
@@ -88,38 +93,37 @@ def _bucket(code: int, cuts: Int32s, start: int, end: int) -> int:
 
 
 @jit
-def _unique_sorted(found: Int32s, n: int, bitmap: Words) -> int:
-    """Sort found[:n] in place and drop repeats; how many are left. `bitmap` is all zero before and after."""
+def _unique_sorted(found: Int64s, first: int, end: int, bitmap: Words) -> int:
+    """Sort found[first:end] in place and drop repeats; the new end. `bitmap` is all zero before and after."""
     ascending = True
-    for j in range(1, n):
+    for j in range(first + 1, end):
         ascending = ascending and found[j - 1] < found[j]
     if ascending:
-        return n
+        return end
+    n, m = end - first, first
     if n > 24 and 16 * n > bitmap.size:
-        for j in range(n):
+        for j in range(first, end):
             bitmap[found[j] >> 6] |= ONE << (np.uint64(found[j]) & LAST)
-        m = 0
         for w in range(bitmap.size):
             word = bitmap[w]
             bitmap[w] = ZERO
             while word != ZERO:
                 bit = word & (~word + ONE)
+                word ^= bit
                 found[m] = (w << 6) + BIT_OF[bit % MOD]
                 m += 1
-                word ^= bit
         return m
     if n > 24:
-        found[:n].sort()
+        found[first:end].sort()
     else:
-        for j in range(1, n):
+        for j in range(first + 1, end):
             x, k = found[j], j
-            while k > 0 and found[k - 1] > x:
+            while k > first and found[k - 1] > x:
                 found[k] = found[k - 1]
                 k -= 1
             found[k] = x
-    m = 0
-    for j in range(n):
-        if m == 0 or found[j] != found[m - 1]:
+    for j in range(first, end):
+        if m == first or found[j] != found[m - 1]:
             found[m] = found[j]
             m += 1
     return m
@@ -131,8 +135,8 @@ def match(codes: Int32s, index: BoxIndex) -> tuple[Int64s, Int64s]:
 
     One loop nest on purpose: a call per box would cost ten times the test itself.
     """
-    post_start, post_box, side_start = index.post_start, index.post_box, index.side_start
-    side_attribute, cut_start, cuts = index.side_attribute, index.cut_start, index.cuts
+    post_start, post_box, post_target = index.post_start, index.post_box, index.post_target
+    side_start, side_attribute, cut_start, cuts = index.side_start, index.side_attribute, index.cut_start, index.cuts
     word_start, words = index.word_start, index.words
     dim_start, dims, union_start = index.dim_start, index.dims, index.union_start
     union_attribute, union_set = index.union_attribute, index.union_set
@@ -140,19 +144,17 @@ def match(codes: Int32s, index: BoxIndex) -> tuple[Int64s, Int64s]:
     target_start, targets = index.target_start, index.targets
 
     n, n_keys, n_open = codes.shape[0], index.key_attribute.size, index.open_block.size
-    counts, out, filled = np.zeros(n, np.int64), np.empty(max(16, 4 * n), np.int64), 0
-    # No row can meet more than every posting, nor find more than every posting's targets.
-    most, widest = 0, 0
-    for j in range(post_box.size):
-        most += target_start[post_box[j] + 1] - target_start[post_box[j]]
-    for block in range(post_start.size - 1):
-        widest = max(widest, (post_start[block + 1] - post_start[block] + 63) >> 6)
-    candidates, found = np.empty(post_box.size, np.int32), np.empty(most, np.int32)
-    alive, bitmap = np.empty(widest, np.uint64), np.zeros((index.n_targets + 63) >> 6, np.uint64)
-    bucket_at = np.empty(side_attribute.size, np.int64)
+    most = index.most_found
+    counts, out, filled = np.zeros(n, np.int64), np.empty(4 * n + most, np.int64), 0
+    alive, bitmap = np.empty(index.most_words, np.uint64), np.zeros((index.n_targets + 63) >> 6, np.uint64)
+    sure_at = np.empty(side_attribute.size, np.int64)
 
     for i in range(n):
-        n_candidates = 0
+        if filled + most > out.size:
+            larger = np.empty(2 * out.size + most, np.int64)
+            larger[:filled] = out[:filled]
+            out = larger
+        end = filled
         for visit in range(n_keys + n_open):
             if visit < n_keys:
                 block = index.key_block[index.key_start[visit] + codes[i, index.key_attribute[visit]]]
@@ -160,18 +162,17 @@ def match(codes: Int32s, index: BoxIndex) -> tuple[Int64s, Int64s]:
                     continue
             else:
                 block = index.open_block[visit - n_keys]
-            first, end = post_start[block], post_start[block + 1]
-            if side_start[block] == side_start[block + 1]:
-                for j in range(first, end):
-                    candidates[n_candidates] = post_box[j]
-                    n_candidates += 1
-                continue
-            n_words = (end - first + 63) >> 6
-            for s in range(side_start[block], side_start[block + 1]):
+            first, first_side, end_side = post_start[block], side_start[block], side_start[block + 1]
+            n_boxes = post_start[block + 1] - first
+            n_words = (n_boxes + 63) >> 6
+            if first_side == end_side:
+                for w in range(n_words):
+                    alive[w] = ALL >> np.uint64(max(0, 64 * (w + 1) - n_boxes))
+            for s in range(first_side, end_side):
                 bucket = _bucket(codes[i, side_attribute[s]], cuts, cut_start[s], cut_start[s + 1])
                 at = word_start[s] + 2 * bucket * n_words
-                bucket_at[s] = at + n_words
-                if s == side_start[block]:
+                sure_at[s] = at + n_words
+                if s == first_side:
                     for w in range(n_words):
                         alive[w] = words[at + w]
                 else:
@@ -181,47 +182,41 @@ def match(codes: Int32s, index: BoxIndex) -> tuple[Int64s, Int64s]:
                 word = alive[w]
                 if word == ZERO:
                     continue
-                sure = word
-                for s in range(side_start[block], side_start[block + 1]):
-                    sure &= words[bucket_at[s] + w]
+                sure = word if first_side < end_side else ZERO
+                for s in range(first_side, end_side):
+                    sure &= words[sure_at[s] + w]
                 while word != ZERO:
                     bit = word & (~word + ONE)
                     word ^= bit
-                    box = post_box[first + (w << 6) + BIT_OF[bit % MOD]]
-                    candidates[n_candidates] = box if sure & bit == ZERO else ~box
-                    n_candidates += 1
-        m = 0
-        for j in range(n_candidates):
-            box, holds = candidates[j], True
-            if box < 0:
-                box = ~box
-            else:
-                for d in range(dim_start[box], dim_start[box + 1]):
-                    code = codes[i, dims[d, 0]]
-                    if code < dims[d, 1] or code > dims[d, 2]:
-                        holds = False
-                        break
-                if not holds:
-                    continue
-                for u in range(union_start[box], union_start[box + 1]):
-                    start, stop = span_start[union_set[u]], span_start[union_set[u] + 1]
-                    if not _inside(codes[i, union_attribute[u]], span_low, span_high, start, stop):
-                        holds = False
-                        break
-            if holds:
-                for t in range(target_start[box], target_start[box + 1]):
-                    found[m] = targets[t]
-                    m += 1
-        m = _unique_sorted(found, m, bitmap)
-        if filled + m > out.size:
-            larger = np.empty(max(2 * out.size, filled + m), np.int64)
-            larger[:filled] = out[:filled]
-            out = larger
-        for j in range(m):
-            out[filled + j] = found[j]
-        filled += m
-        counts[i] = m
-    return counts, out[:filled].copy()
+                    at = first + (w << 6) + BIT_OF[bit % MOD]
+                    box = post_box[at]
+                    if sure & bit == ZERO:
+                        holds = True
+                        for d in range(dim_start[box], dim_start[box + 1]):
+                            code = codes[i, dims[d, 0]]
+                            if code < dims[d, 1] or code > dims[d, 2]:
+                                holds = False
+                                break
+                        if not holds:
+                            continue
+                        for u in range(union_start[box], union_start[box + 1]):
+                            start, stop = span_start[union_set[u]], span_start[union_set[u] + 1]
+                            if not _inside(codes[i, union_attribute[u]], span_low, span_high, start, stop):
+                                holds = False
+                                break
+                        if not holds:
+                            continue
+                    if post_target[at] >= 0:
+                        out[end] = post_target[at]
+                        end += 1
+                        continue
+                    for t in range(target_start[box], target_start[box + 1]):
+                        out[end] = targets[t]
+                        end += 1
+        end = _unique_sorted(out, filled, end, bitmap)
+        counts[i] = end - filled
+        filled = end
+    return counts, out[:filled]
 
 
 @jit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import socket
@@ -10,7 +11,6 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,6 +19,7 @@ from narrowcast.pipeline.java import java_home
 
 try:
     from pyspark.errors import PySparkException
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 except ImportError as error:
     raise InputError("the pipeline needs PySpark", hint="pip install 'narrowcast[spark]'") from error
@@ -56,13 +57,20 @@ def session(
         os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("narrowcast")
-    for key, value in (_defaults(local, memory, ui) | dict(extra or {})).items():
+    settings = _defaults(local, memory, ui)
+    for key, value in (extra or {}).items():
+        # Java's options add up; everything else given wins.
+        settings[key] = f"{settings[key]} {value}" if key.endswith("JavaOptions") and key in settings else value
+    for key, value in settings.items():
         builder = builder.config(key, value)
     try:
         spark = builder.getOrCreate()
     except (PySparkException, OSError) as error:
         line = str(error).splitlines()[0]
         raise InputError(f"Spark does not start at {master}: {line}", name="master", got=master) from error
+    # PySpark's own JSON log repeats on stderr, with pages of Java stack, what the exception says already.
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     if not local:
         spark.sparkContext.addPyFile(str(package_zip()))
     return spark
@@ -107,6 +115,11 @@ def _defaults(local: bool, memory: str, ui: bool) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Adding a batch to the sums costs as much as the sums are long: few large batches.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.driver.maxResultSize": "0",
+        # Matching is the work, not reading: a file of a few megabytes is worth more than one task.
+        "spark.sql.files.openCostInBytes": "262144",
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         "spark.sql.shuffle.partitions": str(max(2, 2 * (os.cpu_count() or 1))),
     }
@@ -120,17 +133,13 @@ def _defaults(local: bool, memory: str, ui: bool) -> dict[str, str]:
 
 
 def package_zip() -> Path:
-    """This package as one file for executors that do not have it, with its metadata (the version)."""
+    """This package as one file, for executors that do not have it."""
     root = Path(__file__).parents[1]
     folder = Path(tempfile.mkdtemp(prefix="narrowcast-zip-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    has = version("narrowcast")
     target = folder / "narrowcast.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(root.rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts:
                 archive.write(file, Path("narrowcast") / file.relative_to(root))
-        archive.writestr(
-            f"narrowcast-{has}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: narrowcast\nVersion: {has}\n"
-        )
     return target

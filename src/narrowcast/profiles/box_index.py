@@ -2,13 +2,13 @@
 
 Every box is filed once under the attribute that tells most: if it asks for one value or few (an
 equality, an IN list, IS NULL), in the block of each of those codes; otherwise in the open block of
-its narrowest attribute. Blocks of more than 64 boxes get bitsets (see `kernels.matcher`). Time is
+its narrowest attribute. Blocks of more than a few boxes get bitsets (see `kernels.matcher`). Time is
 O(b log b) and memory O(b · sides) for b boxes: at most 8 sides of 64 bytes each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +21,11 @@ from narrowcast.profiles.cells import Span
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-DIRECT = 64  # blocks up to this size are scanned box by box
+DIRECT = 8  # blocks up to this size are scanned box by box
 FEW = 8  # a set of at most so many codes is filed under each, also if they are not single values
 MAX_SIDES = 8
 MAX_CUTS = 255
-RARE = 8  # an attribute that fewer than one box in RARE asks for is no side
+RARE = 64  # an attribute that fewer than one box in RARE asks for is no side
 
 
 def offsets(counts: Ints) -> Ints:
@@ -79,78 +79,95 @@ class Sets:
         return ranges(self.low[spans], self.high[spans] - self.low[spans] + 1)
 
 
-def build(
-    dim_box: Ints, dim_attribute: Ints, dim_set: Ints, sets: Sets, sizes: Ints, target_start: Ints, targets: Ints
-) -> BoxIndex:
-    """The index of boxes given by what each asks (box ascending, attribute, set) and whom each tells."""
-    n_boxes, n_targets = target_start.size - 1, int(targets.max(initial=-1)) + 1
-    score = sets.size[dim_set] / sizes[dim_attribute]
-    best = _best(dim_box, dim_attribute, score, sets.filed[dim_set], n_boxes)
-    filed = best >= 0
-    filed[filed] = sets.filed[dim_set[best[filed]]]
+@dataclass(frozen=True, slots=True)
+class Dims:
+    """What boxes ask, box after box: of an attribute, a set of its codes."""
 
+    box: Ints
+    attribute: Ints
+    set: Ints
+
+
+def build(dims: Dims, sets: Sets, sizes: Ints, target_start: Ints, targets: Ints) -> BoxIndex:
+    """The index of boxes, given what each asks, how many codes each attribute has, and whom each box tells."""
+    n_boxes = target_start.size - 1
+    score = sets.size[dims.set] / sizes[dims.attribute]
+    best = _best(dims, score, sets.filed[dims.set], n_boxes)
+    filed = best >= 0
+    filed[filed] = sets.filed[dims.set[best[filed]]]
     # The dim that files a box holds for every message that comes to it there.
-    asked = np.ones(dim_box.size, np.bool_)
+    asked = np.ones(dims.box.size, np.bool_)
     asked[best[filed]] = False
-    order = np.flatnonzero(asked)[np.lexsort((score[asked], dim_box[asked]))]
-    several = order[np.diff(sets.start)[dim_set[order]] > 1]
-    low, high = sets.hull
-    dims = {
-        "dim_start": offsets(np.bincount(dim_box[order], minlength=n_boxes)),
-        "dims": np.stack((dim_attribute[order], low[dim_set[order]], high[dim_set[order]]), axis=1).astype(np.int32),
-    }
-    union_start = offsets(np.bincount(dim_box[several], minlength=n_boxes))
-    posts, post_block, keys = _file(best, filed, dim_attribute, dim_set, sets, sizes)
-    first_target = np.append(targets, 0)[target_start[posts]]
-    order_in_blocks = np.lexsort((posts, first_target, post_block))
-    n_blocks = int(post_block.max(initial=-1)) + 1
-    blocks: dict[str, Any] = {
-        "post_start": offsets(np.bincount(post_block, minlength=n_blocks)),
-        "post_box": posts[order_in_blocks].astype(np.int32),
-    }
+    tests = _tests(dims, np.flatnonzero(asked)[np.lexsort((score[asked], dims.box[asked]))], sets, n_boxes)
+    posts, post_block, keys = _file(best, filed, dims, sets, sizes)
+    blocks = _blocks(posts, post_block, target_start, targets)
     return BoxIndex(
         target_start=target_start,
         targets=targets.astype(np.int32),
-        n_targets=n_targets,
-        **dims,
-        union_start=union_start,
-        union_attribute=dim_attribute[several].astype(np.int32),
-        union_set=dim_set[several].astype(np.int32),
-        span_start=sets.start,
-        span_low=sets.low.astype(np.int32),
-        span_high=sets.high.astype(np.int32),
+        n_targets=int(targets.max(initial=-1)) + 1,
+        **tests,
         **blocks,
         **keys,
-        **_sides(**blocks, **dims, plain=np.diff(union_start) == 0, sizes=sizes),
+        **_most(post_block, np.diff(target_start)[posts], keys),
+        **_sides(blocks, tests, sizes),
     )
 
 
-def _best(box: Ints, attribute: Ints, score: NDArray[np.float64], filed: Bools, n_boxes: int) -> Ints:
+def _tests(dims: Dims, order: Ints, sets: Sets, n_boxes: int) -> dict[str, Any]:
+    """Hulls of the dims in this order, and the sets of those that are several spans."""
+    low, high = sets.hull
+    asked = dims.set[order]
+    several = order[np.diff(sets.start)[asked] > 1]
+    return {
+        "dim_start": offsets(np.bincount(dims.box[order], minlength=n_boxes)),
+        "dims": np.stack((dims.attribute[order], low[asked], high[asked]), axis=1).astype(np.int32),
+        "union_start": offsets(np.bincount(dims.box[several], minlength=n_boxes)),
+        "union_attribute": dims.attribute[several].astype(np.int32),
+        "union_set": dims.set[several].astype(np.int32),
+        "span_start": sets.start,
+        "span_low": sets.low.astype(np.int32),
+        "span_high": sets.high.astype(np.int32),
+    }
+
+
+def _blocks(posts: Ints, block: Ints, target_start: Ints, targets: Ints) -> dict[str, Any]:
+    """Postings block by block, by target within each, so that most answers come out sorted."""
+    first_target = np.append(targets, 0)[target_start[posts]]
+    order = np.lexsort((posts, first_target, block))
+    alone = np.diff(target_start)[posts] == 1
+    return {
+        "post_start": offsets(np.bincount(block, minlength=int(block.max(initial=-1)) + 1)),
+        "post_box": posts[order].astype(np.int32),
+        "post_target": np.where(alone, first_target, -1)[order].astype(np.int32),
+    }
+
+
+def _best(dims: Dims, score: NDArray[np.float64], filed: Bools, n_boxes: int) -> Ints:
     """The dim that leads to each box: one of few codes first, then the smallest share; −1 for a box without any."""
-    order = np.lexsort((attribute, score, ~filed, box))
+    order = np.lexsort((dims.attribute, score, ~filed, dims.box))
     first = np.ones(order.size, np.bool_)
-    first[1:] = box[order[1:]] != box[order[:-1]]
+    first[1:] = dims.box[order[1:]] != dims.box[order[:-1]]
     best = np.full(n_boxes, -1, np.int64)
-    best[box[order[first]]] = order[first]
+    best[dims.box[order[first]]] = order[first]
     return best
 
 
-def _file(
-    best: Ints, filed: Bools, dim_attribute: Ints, dim_set: Ints, sets: Sets, sizes: Ints
-) -> tuple[Ints, Ints, dict[str, Any]]:
+def _file(best: Ints, filed: Bools, dims: Dims, sets: Sets, sizes: Ints) -> tuple[Ints, Ints, dict[str, Any]]:
     """Postings as (box, block), and the way from a code to its block."""
     boxes = np.flatnonzero(filed)
-    by_set = dim_set[best[boxes]]
+    by_set = dims.set[best[boxes]]
     codes = sets.codes(by_set)
     posts = np.repeat(boxes, sets.size[by_set])
-    key_attribute, which = np.unique(dim_attribute[best[posts]], return_inverse=True)
+    key_attribute, which = np.unique(dims.attribute[best[posts]], return_inverse=True)
     key_start = offsets(sizes[key_attribute])
     used, block = np.unique(key_start[which] + codes, return_inverse=True)
     key_block = np.full(int(key_start[-1]), -1, np.int32)
     key_block[used] = np.arange(used.size)
-    # Open boxes: one block per narrowest attribute, and one (−1) for boxes that ask nothing.
+    # Open boxes: one block if bitsets can cover all attributes, else one per narrowest attribute.
     rest = np.flatnonzero(~filed)
-    narrowest = np.where(best[rest] >= 0, np.append(dim_attribute, -1)[best[rest]], -1)
+    narrowest = np.where(best[rest] >= 0, np.append(dims.attribute, -1)[best[rest]], -1)
+    if sizes.size <= MAX_SIDES:
+        narrowest[:] = -1
     opened, open_block = np.unique(narrowest, return_inverse=True)
     keys = {
         "key_attribute": key_attribute.astype(np.int32),
@@ -161,15 +178,18 @@ def _file(
     return np.concatenate((posts, rest)), np.concatenate((block, used.size + open_block)), keys
 
 
-def _sides(
-    post_start: Ints,
-    post_box: NDArray[np.int32],
-    dim_start: Ints,
-    dims: NDArray[np.int32],
-    plain: Bools,
-    sizes: Ints,
-) -> dict[str, Any]:
-    """Bitsets for the large blocks. `plain` boxes ask for nothing but hulls."""
+def _most(block: Ints, n_targets: Ints, keys: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row can find at most: all of the open blocks and the fullest block of every key."""
+    told = np.bincount(block, weights=n_targets).astype(np.int64)
+    of_keys = np.split(keys["key_block"], keys["key_start"][1:])
+    most = sum(int(told[blocks[blocks >= 0]].max(initial=0)) for blocks in of_keys) + told[keys["open_block"]].sum()
+    return {"most_found": int(most), "most_words": int(np.bincount(block).max(initial=0) + 63) // 64}
+
+
+def _sides(blocks: Mapping[str, Any], tests: Mapping[str, Any], sizes: Ints) -> dict[str, Any]:
+    """Bitsets for the large blocks."""
+    post_start, post_box = blocks["post_start"], blocks["post_box"]
+    dim_start, dims, union_start = tests["dim_start"], tests["dims"], tests["union_start"]
     counts = np.zeros(post_start.size - 1, np.int64)
     attributes: list[int] = []
     cuts: list[NDArray[np.int32]] = []
@@ -182,7 +202,8 @@ def _sides(
         common = np.argsort(-asking, kind="stable")[:MAX_SIDES]
         common = common[asking[common] * RARE >= boxes.size]
         n_sided = _sums(np.isin(attribute, common).astype(np.int64), offsets(n_dims))
-        decided = plain[boxes] & (n_sided == n_dims)
+        # Sides alone decide a box if they are all it asks and its hulls are its sets.
+        decided = (n_sided == n_dims) & (union_start[boxes] == union_start[boxes + 1])
         for side in common:
             low, high = hulls(boxes, side, dim_start, dims)
             cut = _cuts(np.concatenate((low[low >= 0], high[low >= 0] + np.int32(1))))

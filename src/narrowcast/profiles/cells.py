@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from narrowcast.profiles.sets import Interval, StringPiece, ValueSet
+from narrowcast.profiles.intervals import Interval
+from narrowcast.profiles.sets import StringPiece, ValueSet
 
 NULL_CODE = 0
 KINDS = ("number", "string", "boolean", "timestamp", "other")
@@ -51,7 +53,7 @@ def cut(sets: Iterable[ValueSet]) -> Cells:
             strings.update((piece.interval.low, piece.interval.high))  # type: ignore[arg-type]
         ordered = ordered or not _gaps_alike(values.string)
     for bounds in (numbers, strings, timestamps):
-        bounds.discard(None)  # type: ignore[arg-type]
+        bounds.discard(None)
     starts, start = {}, NULL_CODE + 1
     for kind, size in zip(
         KINDS, (2 * len(numbers) + 1, 2 * len(strings) + 1, 2, 2 * len(timestamps) + 1, 1), strict=True
@@ -67,8 +69,8 @@ def _gaps_alike(pieces: tuple[StringPiece, ...]) -> bool:
     if all(i.low is not None and i.low == i.high for i in intervals):
         return True
     wide = [i for i in intervals if i.low is None or i.low != i.high]
-    ends = zip(wide, wide[1:], strict=False)
-    return wide[0].low is None and wide[-1].high is None and all(a.high == b.low for a, b in ends)
+    touching = all(a.high == b.low for a, b in pairwise(wide))
+    return touching and wide[0].low is None and wide[-1].high is None
 
 
 class Coder:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from narrowcast.kernels.codes import bins
 from narrowcast.kernels.codes import cells as locate
 from narrowcast.profiles.cells import NULL_CODE, Cells
 from narrowcast.profiles.values import as_decimal
@@ -50,9 +51,6 @@ def kind_of(type_: pa.DataType) -> str:
 
 def encoder(cells: Cells, type_: pa.DataType) -> Encoder:
     """A function from arrays of this type to codes. Making it is O(constants); using it O(values · log constants)."""
-    if isinstance(type_, pa.BaseExtensionType):
-        inner = encoder(cells, type_.storage_type)
-        return lambda array: inner(array.storage)
     if pa.types.is_dictionary(type_):
         return _Dictionary(encoder(cells, type_.value_type))
     kind = kind_of(type_)
@@ -144,7 +142,8 @@ def _plain(array: pa.Array, type_: pa.DataType) -> NDArray[Any]:
         array = array.cast(type_)
     if array.null_count:
         array = pc.fill_null(array, pa.scalar(0, type_))
-    return array.to_numpy()
+    values: NDArray[Any] = array.to_numpy()
+    return values
 
 
 class _Located:
@@ -152,6 +151,7 @@ class _Located:
 
     def __init__(self, start: int, below: int, floors: NDArray[Any], exact: NDArray[np.bool_]) -> None:
         self.shift, self.floors, self.exact = start + 2 * below, floors, exact
+        self.bins = bins(floors)
 
     def values(self, array: pa.Array) -> NDArray[Any]:
         if pa.types.is_date32(array.type):
@@ -161,7 +161,9 @@ class _Located:
 
     def __call__(self, array: pa.Array) -> Codes:
         valid = _validity(array)
-        codes = locate(self.values(array), valid, self.floors, self.exact)
+        values = self.values(array)
+        values.flags.writeable = False  # as Arrow's own are: one compiled loop serves both
+        codes = locate(values, valid, self.floors, self.exact, *self.bins)
         codes += np.int32(self.shift)
         if valid.size:
             codes[~valid] = NULL_CODE
@@ -206,7 +208,8 @@ class _Booleans:
 
     def __call__(self, array: pa.Array) -> Codes:
         codes = pc.add(array.cast(pa.int32()), pa.scalar(self.start, pa.int32()))
-        return pc.fill_null(codes, NULL_CODE).to_numpy().copy()
+        result: Codes = pc.fill_null(codes, NULL_CODE).to_numpy()
+        return result
 
 
 class _Others:
@@ -228,8 +231,13 @@ class _Dictionary:
         self.values = values
 
     def __call__(self, array: pa.Array) -> Codes:
-        table = np.append(self.values(array.dictionary), np.int32(NULL_CODE)).astype(np.int32)
-        return table[pc.fill_null(array.indices.cast(pa.int64()), len(table) - 1).to_numpy()]
+        values, n = array.dictionary, len(array.dictionary)
+        place: NDArray[np.int64] = pc.fill_null(array.indices.cast(pa.int64()), n).to_numpy()
+        if n > len(array):  # a dictionary for a longer column: only what is used here
+            used, place = np.unique(place, return_inverse=True)
+            values = values.take(pa.array(used[used < n]))
+        table = np.append(self.values(values), np.int32(NULL_CODE)).astype(np.int32)
+        return table[place]
 
 
 class _Strings:
@@ -250,8 +258,6 @@ class _Strings:
         return self.start + 2 * (bisect_left(self.strings, value) if self.ordered else 0)
 
     def __call__(self, array: pa.Array) -> Codes:
-        if pa.types.is_string_view(array.type):
-            array = array.cast(pa.large_string())
         if self.ordered and len(array) > 64:
             encoded = array.dictionary_encode()
             return _Dictionary(self)(encoded) if len(encoded.dictionary) < len(array) else self._each(array)

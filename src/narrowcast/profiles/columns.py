@@ -38,7 +38,9 @@ def columns_of(
     for name, used in uses.items():
         places = table.schema.get_all_field_indices(name)
         if len(places) > 1:
-            raise InputError(f"the table has {len(places)} columns named {name!r}", name=name, hint="rename all but one")
+            raise InputError(
+                f"the table has {len(places)} columns named {name!r}", name=name, hint="rename all but one"
+            )
         if places:
             columns[name] = table.column(places[0])
             _check_type(name, columns[name].type, used)
@@ -56,7 +58,9 @@ def _absent(name: str, present: list[str]) -> InputError:
         f"the table has no column {name!r}, which profiles ask for",
         name=name,
         allowed=present,
-        hint=f"did you mean {' or '.join(map(repr, folded or close))}?" if folded or close else "missing='null' takes it as null",
+        hint=f"did you mean {' or '.join(map(repr, folded or close))}?"
+        if folded or close
+        else "missing='null' takes it as null",
     )
 
 
@@ -74,8 +78,19 @@ def _check_type(name: str, type_: pa.DataType, uses: Sequence[Use]) -> None:
             )
 
 
+def _without_views(coded: pa.DictionaryArray) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(coded.indices, coded.dictionary.cast(pa.large_string()))
+
+
 def array_of(column: pa.ChunkedArray) -> pa.Array:
-    """A chunked column as one array."""
+    """A chunked column as one array of a type that Arrow can take from and encode."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
+        plain = pa.dictionary(column.type.index_type, pa.large_string())
+        column = pa.chunked_array([_without_views(chunk) for chunk in column.chunks], plain)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
     if column.num_chunks == 1:
         return column.chunk(0)
     if pa.types.is_dictionary(column.type):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrowcast.kernels.matcher import BoxIndex
-from narrowcast.profiles.box_index import Sets, build, offsets, ranges
+from narrowcast.profiles.box_index import Dims, Sets, build, offsets, ranges
 from narrowcast.profiles.cells import Cells, Coder, LikePiece, Span, cut
 from narrowcast.profiles.profile import Profile
 from narrowcast.profiles.sets import ValueSet
@@ -99,7 +99,7 @@ def compiled(profiles: Sequence[Profile]) -> Compiled:
     box, set_ = np.array(dims.box, np.int64), first_set[attribute] + np.array(dims.set, np.int64)
     target_start, targets, likely = _targets(units, np.array(dims.unit, np.int64), box, set_, pieces)
     sizes = np.array([cells[name].size for name in names], np.int64)
-    index = build(box, attribute, set_, Sets.of(spans), sizes, target_start, targets)
+    index = build(Dims(box, attribute, set_), Sets.of(spans), sizes, target_start, targets)
     return Compiled(len(profiles), cells, _uses(profiles), index, units.programs, likely)
 
 

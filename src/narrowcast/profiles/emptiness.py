@@ -7,7 +7,9 @@ one stand-in for each gap between them, since no automaton can tell two characte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,9 +18,36 @@ from narrowcast.profiles.intervals import Interval
 from narrowcast.profiles.like import ANY, ONE, Likes, Pattern
 
 STATES = 20_000
-# A step touches every automaton, so the work is bounded too, not only the number of states.
-STEPS = 400_000
+# A step moves one automaton by one character; a hundred thousand take some hundredths of a second.
+STEPS = 100_000
+STEPS_PER_QUESTION = 2_000_000
 _LESS, _GREATER = -1, -2
+
+
+class TooComplexError(Exception):
+    """A question takes more pieces or steps than it is worth; callers answer "unknown"."""
+
+
+class _Purse(threading.local):
+    """The steps that are left to the question being asked in this thread."""
+
+    left: float = float("inf")
+
+
+_PURSE = _Purse()
+
+
+@contextmanager
+def effort(steps: int = STEPS_PER_QUESTION) -> Iterator[None]:
+    """Bound the steps of everything asked inside; past them TooComplexError.
+
+    Answers found before cost what they cost the first time: memory must not change an answer.
+    """
+    outer, _PURSE.left = _PURSE.left, min(steps, _PURSE.left)
+    try:
+        yield
+    finally:
+        _PURSE.left = outer
 
 
 def successor(prefix: str) -> str | None:
@@ -99,8 +128,7 @@ def _alphabet(patterns: Sequence[Pattern], interval: Interval) -> list[str]:
     return sorted(named | stand_ins)
 
 
-@lru_cache(maxsize=16_384)
-def is_empty(interval: Interval, likes: Likes, states: int = STATES) -> bool | None:
+def is_empty(interval: Interval, likes: Likes) -> bool | None:
     """Whether no string of the interval matches all wanted patterns and none of the others.
 
     None when the budget did not suffice to tell.
@@ -110,6 +138,16 @@ def is_empty(interval: Interval, likes: Likes, states: int = STATES) -> bool | N
     >>> is_empty(Interval("b", True), both), is_empty(Interval(), both)
     (True, False)
     """
+    answer, steps = _search(interval, likes)
+    _PURSE.left -= steps
+    if _PURSE.left < 0:
+        raise TooComplexError
+    return answer
+
+
+@lru_cache(maxsize=16_384)
+def _search(interval: Interval, likes: Likes) -> tuple[bool | None, int]:
+    """The answer and the steps it took."""
     ordered = sorted(likes, key=repr)
     automata = [_PatternAutomaton.of(pattern) for pattern, _ in ordered]
     wanted = [want for _, want in ordered]
@@ -133,7 +171,7 @@ def is_empty(interval: Interval, likes: Likes, states: int = STATES) -> bool | N
     start: tuple[Any, ...] = (tuple(1 for _ in automata), 0, 0)
     seen, waiting, steps = {start}, [start], 0
     if accepts(start):
-        return False
+        return False, steps
     while waiting:
         masks, below, above = waiting.pop()
         for character in alphabet:
@@ -145,10 +183,10 @@ def is_empty(interval: Interval, likes: Likes, states: int = STATES) -> bool | N
             if following in seen or dead(following):
                 continue
             if accepts(following):
-                return False
+                return False, steps
             seen.add(following)
             waiting.append(following)
         steps += len(alphabet) * (len(automata) + 1)
-        if len(seen) > states or steps > STEPS:
-            return None
-    return True
+        if len(seen) > STATES or steps > STEPS:
+            return None, steps
+    return True, steps

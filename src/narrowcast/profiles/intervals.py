@@ -143,6 +143,9 @@ def overlapping(left: Sequence[Interval], right: Sequence[Interval], scale: Scal
         return False
     if left == EVERYTHING or right == EVERYTHING:
         return True
+    if len(left) == 1 and len(right) == 1:
+        a, b = _stretch(left[0], scale), _stretch(right[0], scale)
+        return a[0] < b[1] and b[0] < a[1]
     return bool(intersection(left, right, scale))
 
 

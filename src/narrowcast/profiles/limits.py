@@ -21,10 +21,14 @@ class Limits:
 
 
 LIMITS = Limits()
+# Only depth stays bound: evaluating and printing go down the tree by recursion.
+UNBOUND = Limits(n_bytes=2**62, n_terms=2**62, depth=100, n_conjuncts=2**62)
 
 
 def check(text: str, parse: Callable[[str, int], Expression], limits: Limits) -> Expression:
     """Parse a text and refuse it with one line if it is too large. Cheap on hostile text."""
+    if not isinstance(text, str):
+        raise ProfileError(f"a profile is text, not {type(text).__name__}", hint="write it as a WHERE clause")
     try:
         n_bytes = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError as error:
@@ -32,7 +36,7 @@ def check(text: str, parse: Callable[[str, int], Expression], limits: Limits) ->
         raise ProfileError(message, text=text, position=error.start, hint="remove the lone surrogate") from error
     if n_bytes > limits.n_bytes:
         message = f"the profile has {n_bytes} bytes and may have {limits.n_bytes}"
-        raise ProfileError(message, text=text, position=limits.n_bytes, hint="split it into several subscriptions")
+        raise ProfileError(message, text=text, hint="split it into several subscriptions")
     return check_size(parse(text, limits.depth), text, limits)
 
 

@@ -23,7 +23,8 @@ from narrowcast.profiles.symbolic import run
 Ints = NDArray[np.int64]
 Pairs = tuple[Ints, Ints]
 Missing = Literal["error", "null"]
-CHUNK = 32_768  # rows at a time: their codes stay in the cache, and every core gets some
+CHUNK = 32_768  # rows at a time, so that what they hold stays small
+SMALL = 2_048  # fewer rows are not worth a thread
 
 
 class Matcher:
@@ -70,8 +71,8 @@ class Matcher:
         A column that profiles need and the table lacks is an error, or all null with `missing="null"`.
         `threads` defaults to the number of cores.
         """
-        parts = list(self._parts(table, missing, threads))
-        return np.concatenate([rows for rows, _ in parts]), np.concatenate([profiles for _, profiles in parts])
+        rows, profiles = zip(*self._parts(table, missing, threads), strict=True)
+        return np.concatenate(rows), np.concatenate(profiles)
 
     def counts(
         self, table: pa.Table | pa.RecordBatch, *, missing: Missing = "error", threads: int | None = None
@@ -86,13 +87,13 @@ class Matcher:
         """The pairs of stretch after stretch of rows."""
         columns = columns_of(table, self._compiled.uses, missing)
         n_threads = _thread_count(threads)
-        starts = range(0, max(table.num_rows, 1), CHUNK)
+        size = min(CHUNK, max(SMALL, -(-table.num_rows // n_threads)))
+        starts = range(0, max(table.num_rows, 1), size)
 
         def part(start: int) -> Pairs:
-            n_rows = min(CHUNK, table.num_rows - start)
+            n_rows = min(size, table.num_rows - start)
             arrays = {name: array_of(column.slice(start, n_rows)) for name, column in columns.items()}
-            rows, profiles = self._match(arrays, n_rows)
-            return rows + start, profiles
+            return self._match(arrays, n_rows, start)
 
         if n_threads == 1 or len(starts) == 1:
             yield from map(part, starts)
@@ -102,15 +103,16 @@ class Matcher:
             for first in range(0, len(starts), 4 * n_threads):
                 yield from pool.map(part, starts[first : first + 4 * n_threads])
 
-    def _match(self, arrays: dict[str, pa.Array], n_rows: int) -> Pairs:
+    def _match(self, arrays: dict[str, pa.Array], n_rows: int, first: int) -> Pairs:
+        """The pairs of one stretch, whose first row is row `first` of the table."""
         codes = np.empty((n_rows, len(self._compiled.cells)), np.int32)
         for k, name in enumerate(self._compiled.cells):
             codes[:, k] = self._encoder(name, arrays[name].type)(arrays[name])
         counts, targets = match_codes(codes, self._compiled.index)
-        rows = np.repeat(np.arange(n_rows), counts)
         if self._compiled.index.n_targets <= self.n_profiles and not self._compiled.programs:
-            return rows, targets
-        return self._settled(rows, targets, codes, arrays)
+            return np.repeat(np.arange(first, first + n_rows), counts), targets
+        rows, profiles = self._settled(np.repeat(np.arange(n_rows), counts), targets, codes, arrays)
+        return rows + first, profiles
 
     def _encoder(self, name: str, type_: pa.DataType) -> Encoder:
         made = self._encoders.get((name, type_))
@@ -140,7 +142,9 @@ def _thread_count(threads: int | None) -> int:
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise InputError(f"threads is {threads!r}; it must be a whole number of at least 1", name="threads", got=threads)
+        raise InputError(
+            f"threads is {threads!r}; it must be a whole number of at least 1", name="threads", got=threads
+        )
     return threads
 
 

@@ -11,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from narrowcast.profiles.sets import EVERY_VALUE, TooComplexError, ValueSet, union
+from narrowcast.profiles.emptiness import TooComplexError, effort
+from narrowcast.profiles.sets import EVERY_VALUE, NOTHING, ValueSet, union
 from narrowcast.profiles.syntax import TERMS, And, Constant, Expression, IsTrue, Like, Not, Or, terms
 from narrowcast.profiles.term_sets import false_set, true_set
 
 Box: TypeAlias = Mapping[str, ValueSet]
 Boxes: TypeAlias = list[dict[str, ValueSet]]
 
+# Intersections of boxes that one AND may take.
+WORK = 10_000
 # Up to here every pair is tested for absorption; beyond, only boxes of one attribute absorb.
-PAIRWISE = 100
+PAIRWISE = 40
 # A merged set with more patterned pieces than this stays several boxes.
 MOST_MERGED_LIKES = 32
 
@@ -38,7 +41,15 @@ def boxes(expression: Expression, limit: int = 10_000) -> tuple[Box, ...] | None
         found = _truth(expression, True, limit)
     except TooComplexError:
         return None
-    return tuple(box for box in found if not any(values.is_empty() for values in box.values()))
+    with effort():
+        return tuple(box for box in found if not _certainly_empty(box))
+
+
+def _certainly_empty(box: Box) -> bool:
+    try:
+        return any(values.is_empty() for values in box.values())
+    except TooComplexError:
+        return False
 
 
 def exceeds(expression: Expression, limit: int) -> bool:
@@ -125,7 +136,11 @@ def _bounded(found: Boxes, limit: int) -> Boxes:
 def _all(parts: Sequence[Boxes], limit: int) -> Boxes:
     """The boxes inside every part: single boxes first, since they only narrow."""
     result: Boxes = [{}]
+    work = 0
     for part in sorted(parts, key=len):
+        work += len(result) * len(part)
+        if work > WORK:
+            raise TooComplexError
         result = _bounded(simplify(both for a in result for b in part if (both := intersect(a, b)) is not None), limit)
         if not result:
             break
@@ -161,45 +176,80 @@ def simplify(found: Iterable[Box]) -> Boxes:
 
 
 def _simplest(found: Iterable[Box]) -> Boxes:
-    """Without attributes that may be anything, boxes that hold nothing, and repetitions."""
-    kept: dict[frozenset[tuple[str, ValueSet]], dict[str, ValueSet]] = {}
+    """Without attributes that may be anything and boxes that hold nothing."""
+    kept: Boxes = []
     for box in found:
-        if any(values.looks_empty() for values in box.values()):
+        if any(values == NOTHING for values in box.values()):
             continue
         named = {name: box[name] for name in sorted(box) if box[name] != EVERY_VALUE}
         if not named:
             return [{}]
-        kept.setdefault(frozenset(named.items()), named)
-    return list(kept.values())
+        kept.append(named)
+    return kept
 
 
 def _merge(found: Boxes) -> Boxes:
-    """Boxes that differ in one attribute become one, attribute by attribute, until nothing changes."""
-    while len(found) > 1:
-        before = len(found)
-        for name in sorted({name for box in found for name in box}):
-            found = _merge_along(found, name)
-        if len(found) == before:
-            break
-    return found
+    """Boxes that differ in one attribute become one, attribute by attribute, until nothing changes.
+
+    Sets are numbered once, so that finding boxes that agree elsewhere compares small numbers.
+    Near linear per pass in the boxes' attributes.
+    """
+    if len(found) < 2:
+        return found
+    coded = _Coded(found)
+    while coded.merge():
+        pass
+    return _simplest(coded.boxes())
 
 
-def _merge_along(found: Boxes, name: str) -> Boxes:
-    groups: dict[object, Boxes] = {}
-    for box in found:
-        if name in box:
-            key: object = frozenset(item for item in box.items() if item[0] != name)
-        else:
-            key = (frozenset(box.items()),)
-        groups.setdefault(key, []).append(box)
-    merged: Boxes = []
-    for group in groups.values():
-        patterned = sum(1 for box in group if name in box for piece in box[name].string if piece.likes)
-        if len(group) == 1 or patterned > MOST_MERGED_LIKES:
-            merged.extend(group)
-        else:
-            merged.append(group[0] | {name: union(box[name] for box in group)})
-    return _simplest(merged)
+class _Coded:
+    """Boxes with their sets as numbers, each at its place; a merged box keeps the first place."""
+
+    def __init__(self, found: Boxes) -> None:
+        self.numbers: dict[ValueSet, int] = {}
+        self.at = {i: {name: self.number(values) for name, values in box.items()} for i, box in enumerate(found)}
+        self.sets = list(self.numbers)
+        self.places: dict[str, list[int]] = {}
+        for i, box in enumerate(found):
+            for name in box:
+                self.places.setdefault(name, []).append(i)
+
+    def number(self, values: ValueSet) -> int:
+        return self.numbers.setdefault(values, len(self.numbers))
+
+    def boxes(self) -> Boxes:
+        return [{name: self.sets[k] for name, k in box.items()} for box in self.at.values()]
+
+    def merge(self) -> bool:
+        """One pass over the attributes; whether anything was merged."""
+        before = len(self.at)
+        for name in sorted(self.places):
+            groups: dict[object, list[int]] = {}
+            for i in self.places[name]:
+                if i in self.at:
+                    key = tuple(item for item in self.at[i].items() if item[0] != name)
+                    groups.setdefault(key, []).append(i)
+            for group in groups.values():
+                if len(group) > 1:
+                    self.merge_group(name, group)
+        return len(self.at) < before
+
+    def merge_group(self, name: str, group: list[int]) -> None:
+        first: dict[int, int] = {}
+        for i in group:
+            if first.setdefault(self.at[i][name], i) != i:
+                del self.at[i]
+        patterned = sum(1 for k in first for piece in self.sets[k].string if piece.likes)
+        if len(first) == 1 or patterned > MOST_MERGED_LIKES:
+            return
+        whole = union(self.sets[k] for k in first)
+        number = self.number(whole)
+        if number == len(self.sets):
+            self.sets.append(whole)
+        keep, *rest = first.values()
+        self.at[keep] = self.at[keep] | {name: number}
+        for i in rest:
+            del self.at[i]
 
 
 def _absorb(found: Boxes) -> Boxes:

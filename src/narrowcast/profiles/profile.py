@@ -9,9 +9,9 @@ from typing import Any
 
 from narrowcast.profiles import syntax
 from narrowcast.profiles.compare import covered, disjoint
-from narrowcast.profiles.limits import LIMITS, Limits, check
+from narrowcast.profiles.limits import LIMITS, UNBOUND, Limits, check
 from narrowcast.profiles.normal_form import Box, boxes
-from narrowcast.profiles.syntax import And, Expression, IsNull, Kind, Or
+from narrowcast.profiles.syntax import And, Expression, IsNull, Kind, Not, Or
 from narrowcast.profiles.text import to_text
 from narrowcast.profiles.truth import truth
 
@@ -43,9 +43,7 @@ class Profile:
         """
         from narrowcast.profiles.parse import parse
 
-        if limits is None:
-            return cls(parse(text))
-        return cls(check(text, parse, limits))
+        return cls(check(text, parse, UNBOUND if limits is None else limits))
 
     @classmethod
     def from_expression(cls, expression: Expression) -> Profile:
@@ -96,6 +94,12 @@ class Profile:
         """The normal form: where it is true, as a union of boxes; None when that takes too many."""
         return boxes(self.expression, MOST_BOXES)
 
+    @cached_property
+    def _parts(self) -> frozenset[Expression]:
+        """What an OR is made of: a part, or an OR of some parts, is covered without looking inside."""
+        expression = self.expression
+        return frozenset(expression.parts if isinstance(expression, Or) else (expression,))
+
     def matches(self, message: Mapping[str, Any]) -> bool:
         """Whether a message is wanted; an attribute it lacks is null. O(terms)."""
         return truth(self.expression, message) is True
@@ -105,7 +109,7 @@ class Profile:
 
         Exact on what users write. Where the proof would take too long the answer is False.
         """
-        if self is other or self.expression == other.expression:
+        if self is other or self._parts >= other._parts:
             return True
         if self.boxes is not None and other.boxes is not None:
             return covered(other.boxes, self.boxes)
@@ -115,9 +119,15 @@ class Profile:
         mine, theirs = self.expression, other.expression
         if isinstance(theirs, Or):
             return all(self.covers(Profile(part)) for part in theirs.parts)
+        if isinstance(mine, And):
+            return all(Profile(part).covers(other) for part in mine.parts)
         if isinstance(mine, Or) and any(Profile(part).covers(other) for part in mine.parts):
             return True
-        return isinstance(theirs, And) and any(self.covers(Profile(part)) for part in theirs.parts)
+        if not isinstance(theirs, And):
+            return False
+        # a - b - c - … is inside a, however much is taken away.
+        base = [part for part in theirs.parts if not isinstance(part, Not)]
+        return len(base) < len(theirs.parts) and self.covers(Profile(syntax.conjunction(base)))
 
     def overlaps(self, other: Profile) -> bool:
         """Whether some message may match both; a no is proven."""
@@ -126,6 +136,8 @@ class Profile:
         for whole, apart in ((self, other), (other, self)):
             if whole.boxes is None and isinstance(whole.expression, Or):
                 return any(Profile(part).overlaps(apart) for part in whole.expression.parts)
+            if whole.boxes is None and isinstance(whole.expression, And):
+                return all(Profile(part).overlaps(apart) for part in whole.expression.parts)
         return True
 
     def __and__(self, other: Profile) -> Profile:

@@ -72,10 +72,6 @@ def passes(pieces: list[LikePiece], code: NDArray[np.int32], array: pa.Array, ro
 
 def _distinct(array: pa.Array) -> tuple[Ints, pa.Array]:
     """The place of each string among the distinct ones, and those."""
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     used, which = np.unique(encoded.indices.to_numpy(), return_inverse=True)
     values = encoded.dictionary.take(pa.array(used))
@@ -86,7 +82,8 @@ def _like(values: pa.Array, pattern: Pattern) -> Bools:
     """Which strings match. RE2 takes time linear in the text, whatever the pattern."""
     if len(values) > FEW:
         try:
-            return pc.match_substring_regex(values, _regex(pattern)).to_numpy(zero_copy_only=False)
+            found: Bools = pc.match_substring_regex(values, _regex(pattern)).to_numpy(zero_copy_only=False)
+            return found
         except pa.ArrowInvalid:  # a pattern larger than RE2's memory
             pass
     return np.fromiter((like(text, pattern) for text in values.to_pylist()), np.bool_, len(values))

@@ -12,15 +12,12 @@ from functools import reduce
 from typing import Any
 
 from narrowcast.profiles import emptiness, intervals
+from narrowcast.profiles.emptiness import TooComplexError
 from narrowcast.profiles.intervals import ANYTHING, EVERYTHING, Interval, Scale
 from narrowcast.profiles.like import Likes, like
 from narrowcast.profiles.values import below, classify, is_nan, same
 
 MOST_PIECES = 2_000
-
-
-class TooComplexError(Exception):
-    """A set fell into more pieces than anyone wants; callers answer "unknown"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +130,12 @@ class ValueSet:
             return True
         if not self.string or not other.string:
             return False
+        if len(self.string) == 1 and len(other.string) == 1:
+            mine, theirs = self.string[0], other.string[0]
+            if not _meet((mine.interval,), (theirs.interval,), "string"):
+                return False
+            if not mine.likes and not theirs.likes:
+                return True
         return not all(piece.is_empty() for piece in _shared_strings(self.string, other.string))
 
     def within(self, other: ValueSet) -> bool:

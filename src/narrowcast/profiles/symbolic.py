@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrowcast.errors import InputError
-from narrowcast.profiles.normal_form import Box, boxes
-from narrowcast.profiles.sets import Interval, ValueSet
+from narrowcast.profiles.intervals import Interval
+from narrowcast.profiles.normal_form import Box, boxes, count_conjuncts
+from narrowcast.profiles.sets import ValueSet
 from narrowcast.profiles.syntax import TERMS, And, Between, Expression, IsTrue, Not, Or, Term
 from narrowcast.profiles.term_sets import false_set, true_set
 
@@ -51,7 +52,7 @@ class Units:
         unit = self._unit.get(expression)
         if unit is None:
             found = self._conjunct(expression)
-            if found is None and not (isinstance(expression, Or) and len(expression.parts) > LIMIT):
+            if found is None and count_conjuncts(expression) <= LIMIT:
                 found = boxes(expression, LIMIT)
             unit = self._unit[expression] = -1 if found is None else len(self.boxes)
             if found is not None:
@@ -74,7 +75,8 @@ class Units:
 
     def _tell(self, target: int, expression: Expression) -> list[Expression]:
         """Let every boxed part of a disjunction tell the target; returns the parts that cannot."""
-        waiting, rest = [expression], []
+        waiting: list[Expression] = [expression]
+        rest: list[Expression] = []
         while waiting:
             part = waiting.pop()
             unit = self._boxed(part)

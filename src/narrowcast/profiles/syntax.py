@@ -28,8 +28,18 @@ def kind_of_constant(value: Value) -> Kind:
     return _KINDS[type(value)]
 
 
+class _Node:
+    """Pickled by what it was made from: several times faster than field by field."""
+
+    __slots__ = ()
+    __match_args__: tuple[str, ...] = ()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), tuple(getattr(self, name) for name in self.__match_args__)
+
+
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(_Node):
     """`attribute op value`."""
 
     attribute: str
@@ -42,7 +52,7 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class Between(_Node):
     """`attribute BETWEEN low AND high`, both ends included."""
 
     attribute: str
@@ -55,7 +65,7 @@ class Between:
 
 
 @dataclass(frozen=True, slots=True)
-class In:
+class In(_Node):
     """`attribute IN (values)`; with `has_null` a miss is unknown instead of false. Never without a value."""
 
     attribute: str
@@ -68,7 +78,7 @@ class In:
 
 
 @dataclass(frozen=True, slots=True)
-class Like:
+class Like(_Node):
     """`attribute LIKE pattern`, the backslash being the escape."""
 
     attribute: str
@@ -77,42 +87,42 @@ class Like:
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(_Node):
     """`attribute IS NULL`: never unknown."""
 
     attribute: str
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(_Node):
     """All parts; at least two, none of them an And when built by `conjunction`."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(_Node):
     """Any part; at least two, none of them an Or when built by `disjunction`."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(_Node):
     """The opposite; unknown stays unknown."""
 
     part: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class IsTrue:
+class IsTrue(_Node):
     """`(part) IS TRUE`: unknown becomes false."""
 
     part: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(_Node):
     """TRUE, FALSE, or NULL as `None`."""
 
     value: bool | None

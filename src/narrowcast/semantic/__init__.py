@@ -1,1 +1,22 @@
-"""Semantic channels on an overlay of brokers."""
+"""Semantic channels on an overlay of brokers (SemCast, and a search of our own)."""
+
+from narrowcast.semantic.baseline import SCHEMES, Baseline, baseline
+from narrowcast.semantic.explain import ChannelReason, explain
+from narrowcast.semantic.live import LivePlan, Subscribed
+from narrowcast.semantic.plan_result import Channel, SemanticPlan, bandwidth
+from narrowcast.semantic.planner import VARIANTS, plan
+
+__all__ = [
+    "SCHEMES",
+    "VARIANTS",
+    "Baseline",
+    "Channel",
+    "ChannelReason",
+    "LivePlan",
+    "SemanticPlan",
+    "Subscribed",
+    "bandwidth",
+    "baseline",
+    "explain",
+    "plan",
+]

@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from math import isfinite
 from numbers import Integral, Real
 
+import numpy as np
+
 from narrowcast.errors import InputError
 
 
@@ -48,3 +50,8 @@ def choice(name: str, value: object, allowed: Iterable[str]) -> str:
     raise InputError(
         f"unknown {name} {value!r}; allowed: {', '.join(words)}", name=name, allowed=words, got=value, hint=hint
     )
+
+
+def generator(seed: object) -> np.random.Generator:
+    """Random numbers from a seed: the same on every machine."""
+    return np.random.default_rng(whole("seed", seed))

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from narrowcast.errors import InputError
 from narrowcast.model import Interest
 from narrowcast.model._arrays import Floats, Ints, frozen
-from narrowcast.workloads._checks import number, whole
+from narrowcast.workloads._checks import generator, number, whole
 from narrowcast.workloads._checks import share as a_share
 from narrowcast.workloads._draw import CHUNK, distinct_ranks, rank_weights, smallest
 from narrowcast.workloads._turn import turn
@@ -82,7 +82,7 @@ def market(
             got=markets_per_user,
         )
     wanted = _symbols_per_market(shape, share)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     members = _members(rng, users, shape.p, markets_per_user)
     audience, offsets = _audiences(rng, shape, wanted, members)
     return Interest(

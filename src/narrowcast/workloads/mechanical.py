@@ -9,7 +9,7 @@ import numpy as np
 from narrowcast.errors import InputError
 from narrowcast.model import Interest
 from narrowcast.model._arrays import Ints
-from narrowcast.workloads._checks import number, share, whole
+from narrowcast.workloads._checks import generator, number, share, whole
 
 #: What a topic is about decides who listens; roles of a middleware cell, by share of its processes.
 SCOPES = ("everyone", "role", "node", "pair")
@@ -54,7 +54,7 @@ def mechanical(
     whole("processes", processes, low=2)
     whole("topics", topics, low=1)
     number("skew", skew, low=0.0)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     cell = make_cell(processes, per_node, rng)
     scope, which = _subjects(cell, topics, scopes, rng)
     listeners = [cell.audiences[s][w] for s, w in zip(scope, which, strict=True)]

@@ -10,7 +10,7 @@ import rustworkx as rx
 from narrowcast.errors import InputError
 from narrowcast.model import Topology
 from narrowcast.model._arrays import Bools, Floats, Ints
-from narrowcast.workloads._checks import choice, number, share, whole
+from narrowcast.workloads._checks import choice, generator, number, share, whole
 from narrowcast.workloads.real_networks import real_network
 
 MODELS = ("waxman", "transit-stub")
@@ -61,7 +61,7 @@ def overlay(
     (60, 12, 1)
     """
     choice("cost", cost, COSTS)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     layout = _layout(brokers, model, degree, beta, rng)
     return Topology(
         layout.edges,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from narrowcast.errors import InputError
 from narrowcast.model import Topology
 from narrowcast.model._arrays import Ints, frozen
-from narrowcast.workloads._checks import number, share, whole
+from narrowcast.workloads._checks import generator, number, share, whole
 
 #: Readings are whole numbers in [0, SCALE): profile texts stay short and mean exactly what they say.
 SCALE = 1_000_000
@@ -57,7 +57,7 @@ def overlay_clients(
     whole("messages", messages)
     number("selectivity", selectivity, low=1.0)
     gateways, publishers = _brokers(topology, "gateway"), _brokers(topology, "source")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     profiles = arcs(max(1, round(clients / selectivity)), share("overlap", overlap), rng)
     chosen = np.column_stack((rng.integers(len(profiles), size=clients), rng.choice(gateways, clients)))
     sources = rng.choice(publishers, messages)

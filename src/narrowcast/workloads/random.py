@@ -7,8 +7,8 @@ import numpy as np
 from narrowcast.errors import InputError
 from narrowcast.model import Interest
 from narrowcast.model._arrays import frozen
+from narrowcast.workloads._checks import generator, whole
 from narrowcast.workloads._checks import share as a_share
-from narrowcast.workloads._checks import whole
 from narrowcast.workloads._draw import distinct_ranks
 from narrowcast.workloads._turn import turn
 
@@ -30,7 +30,7 @@ def random(
     m = int(np.floor(a_share("share", share) * flows + 0.5))
     if m == 0:
         raise InputError(f"share {share} of {flows} flows is none at all", name="share", got=share)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     drawn = np.empty((users, m), np.int32)
     for row, part in distinct_ranks(rng, users, m, flows, 0.0):
         drawn[row : row + len(part)] = part

@@ -6,7 +6,7 @@ import numpy as np
 
 from narrowcast.model import Tree
 from narrowcast.model._arrays import Floats, Ints, frozen
-from narrowcast.workloads._checks import choice, share, whole
+from narrowcast.workloads._checks import choice, generator, share, whole
 from narrowcast.workloads.tree_demand import TreeDemand
 from narrowcast.workloads.union import Words, levels_up
 
@@ -42,7 +42,7 @@ def random_tree(
     whole("items", items, low=1)
     whole("per_leaf", per_leaf, low=1)
     share("locality", locality)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     tree = Tree(_parents(n, choice("shape", shape, SHAPES), whole("arity", arity, low=1), rng))
     words = _draw_wants(rng, places(tree)[tree.leaves], items, per_leaf, locality)
     return TreeDemand(tree, frozen(words), items)

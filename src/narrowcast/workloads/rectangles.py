@@ -6,7 +6,7 @@ import numpy as np
 
 from narrowcast.errors import InputError
 from narrowcast.model._arrays import Floats, Ints
-from narrowcast.workloads._checks import number, share, whole
+from narrowcast.workloads._checks import generator, number, share, whole
 
 #: Draws of a place before it is moved inside by force; only a spread far beyond the space needs that.
 TRIES = 64
@@ -37,9 +37,9 @@ def rectangles(
     whole("n", n)
     whole("d", d, low=1)
     number("df", df, low=0.0)
-    width = number("space", (100.0 if n <= 12 else 400.0) if space is None else space, low=0.0)
+    width = number("space", published_space(n) if space is None else space, low=0.0)
     low, high = _sides(side, width)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     half = rng.uniform(low, high, (n, d)) / 2
     cluster = _clusters(n, share("cf", cf), share("sf", sf))
     origins = rng.uniform(0, width, (int(cluster.max(initial=-1)) + 1, d))
@@ -52,6 +52,11 @@ def rectangles(
             break
     centre = np.clip(centre, half, width - half)
     return np.stack((centre - half, centre + half), axis=-1)
+
+
+def published_space(n: int) -> float:
+    """The side of the database in the paper's study of n queries."""
+    return 100.0 if n <= 12 else 400.0
 
 
 def _sides(side: tuple[float, float], width: float) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.model import Tree
 from narrowcast.model._arrays import Bools, Floats, Ints, amounts, frozen
-from narrowcast.workloads._checks import choice, number, share, whole
+from narrowcast.workloads._checks import choice, generator, number, share, whole
 from narrowcast.workloads.union import Words, pack, sizes_of, unions, unpack
 
 KINDS = ("uniform", "locality", "commuters")
@@ -65,7 +65,7 @@ class TreeDemand:
         """
         if self.chance is None:
             raise UnsupportedError("these wants were not drawn from chances; only tree_demand(...) can redraw")
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         again = rng.random(self.n_users) < share("share_of_users", share_of_users)
         now = self.chance.copy()
         if chance is not None:
@@ -126,7 +126,7 @@ def tree_demand(
     whole("items", items, low=1)
     tree = complete_tree(levels)
     chance = _chances(kind, levels, items, p, q, mean)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     words = pack(rng.random(chance.shape) < chance)
     weights = None if sizes is None else frozen(amounts("sizes", sizes, items).copy())
     return TreeDemand(tree, frozen(words), items, frozen(chance), weights)

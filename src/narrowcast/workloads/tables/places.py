@@ -12,7 +12,7 @@ from narrowcast.workloads._checks import number, whole
 from narrowcast.workloads._checks import share as a_share
 from narrowcast.workloads.overlay import overlay
 from narrowcast.workloads.overlay_clients import SCALE, arcs, names_of
-from narrowcast.workloads.rectangles import rectangles
+from narrowcast.workloads.rectangles import published_space, rectangles
 from narrowcast.workloads.tables import faults, schemas
 from narrowcast.workloads.tables.common import message_source, times, topology_sources
 from narrowcast.workloads.tables.lists import PER_PROFILE, condition_of
@@ -137,7 +137,7 @@ def rectangles_tables(
 ) -> list[Source]:
     """Range queries of `users` clients over points spread evenly, by default one per unit of area."""
     boxes = np.round(rectangles(users, cf, sf, df, space=space, seed=seed), 3)
-    width = float(space if space is not None else 100 if users <= 12 else 400)
+    width = published_space(users) if space is None else float(space)
     texts = [f"x BETWEEN {a} AND {b} AND y BETWEEN {c} AND {d}" for (a, b), (c, d) in boxes.tolist()]
     queries = {
         "query": [f"q{i}" for i in range(users)],

@@ -1,0 +1,85 @@
+"""`narrowcast measure`: from input tables to everything planning needs, on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrowcast.cli._output import AsJson, notes, output, print_json, table
+from narrowcast.cli._spark import Explain, Master, Memory, Overwrite, columns, running, say, types
+
+
+def measure(
+    inputs: Annotated[
+        Path, typer.Argument(help="A folder with the input tables: messages.parquet, subscriptions.csv, flows.jsonl, …")
+    ],
+    out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet.")],
+    key: Annotated[
+        str | None,
+        typer.Option(help="The columns that make a flow, as symbol or symbol,venue. Default: content classes."),
+    ] = None,
+    half_life: Annotated[
+        float | None, typer.Option(help="Seconds after which a message counts half, in selectivity and overlap.")
+    ] = None,
+    window: Annotated[
+        float | None, typer.Option(help="Seconds before the newest message that selectivity and overlap look back.")
+    ] = None,
+    overlap: Annotated[bool, typer.Option(help="Count the pairs of profiles that match the same messages.")] = True,
+    grid: Annotated[
+        str | None, typer.Option(help="The attributes of the grid of sizes. Default: those of the queries.")
+    ] = None,
+    cells: Annotated[int, typer.Option(min=1, help="Steps of the grid along each attribute.")] = 32,
+    type: Annotated[
+        list[str] | None, typer.Option("--type", help="An attribute's type in text files, as symbol=string.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first bad row instead of setting it aside.")
+    ] = False,
+    master: Master = "local[*]",
+    memory: Memory = "1g",
+    explain: Explain = False,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Check the input tables, match messages with profiles, and write what planning needs.
+
+    Rates, interest, audiences, selectivity, overlap, tree demand and sizes go to `--out` as Parquet,
+    with a manifest; bad rows go to its table quarantine. The folder is complete or not there.
+
+    Examples:
+
+        narrowcast measure market --out measured --key symbol
+
+        narrowcast measure market --out measured --half-life 600 --master spark://host:7077 --explain
+    """
+    from narrowcast.pipeline.match import Decay
+    from narrowcast.pipeline.measure import Settings, find_inputs
+    from narrowcast.pipeline.measure import measure as run
+
+    found = find_inputs(inputs)
+    settings = Settings(
+        key=columns(key),
+        decay=Decay(half_life, window),
+        overlap=overlap,
+        grid_attributes=columns(grid),
+        grid_cells=cells,
+        types=types(type),
+        strict=strict,
+    )
+    with running(master, memory, "measuring") as (spark, report):
+        result = run(
+            spark, found, out, settings, overwrite=overwrite, explain=say if explain else None, progress=report
+        )
+    aside = sum(result.set_aside.values())
+    if aside:
+        notes.print(f"[yellow]{aside:,} bad rows set aside[/] in {out / 'quarantine.parquet'}", soft_wrap=True)
+    if json:
+        steps = [{"table": s.table, "rows": s.rows, "seconds": s.seconds} for s in result.steps]
+        print_json({"folder": out, "rows_in": result.rows_in, "set_aside": result.set_aside, "steps": steps})
+        return
+    rows = [(name, n, result.set_aside[name]) for name, n in result.rows_in.items()]
+    output.print(table("Taken in", ("table", "rows", "set aside"), rows, numbers=("rows", "set aside")))
+    made = [(s.table, s.rows) for s in result.steps if (out / f"{s.table}.parquet").is_file()]
+    output.print(table(f"Written to {out}", ("table", "rows"), made, numbers=("rows",)))

@@ -1,0 +1,252 @@
+"""From input tables to everything planning needs, in one folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import narrowcast
+from narrowcast.errors import InputError
+from narrowcast.model import Tree
+from narrowcast.pipeline import statistics
+from narrowcast.pipeline.ingest import Ingested, ingest, quarantined
+from narrowcast.pipeline.match import Decay, partials
+from narrowcast.pipeline.output import Output, Step, write_manifest, writing
+from narrowcast.pipeline.progress import Reporter, watched
+from narrowcast.pipeline.query_sizes import grid, query_sizes
+from narrowcast.pipeline.read import FILE, FORMATS, ROW
+from narrowcast.pipeline.tables import SPECS
+from narrowcast.pipeline.tree_demand import tree_demand
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A folder of measured tables: how many rows went in and were set aside, and what each step took."""
+
+    folder: Path
+    rows_in: Mapping[str, int]
+    set_aside: Mapping[str, int]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to measure. `key` names the columns that make a flow; None takes content classes.
+
+    Selectivity and overlap weigh messages by `decay`; `overlap=False` leaves out the pairs of
+    profiles, whose number grows with the square of the matches per message. `seconds` is the time the
+    log covers, by default from its first to its last timestamp. The grid has `grid_cells` steps along
+    each of `grid_attributes`, by default those of the queries.
+    """
+
+    key: tuple[str, ...] | None = None
+    decay: Decay = field(default_factory=Decay)
+    overlap: bool = True
+    seconds: float | None = None
+    grid_attributes: tuple[str, ...] | None = None
+    grid_cells: int = 32
+    types: Mapping[str, str] | None = None
+    strict: bool = False
+    partitions: int | None = None
+
+
+def find_inputs(folder: str | Path) -> dict[str, Path]:
+    """The input tables of a folder, by their file or folder names: messages.parquet, flows.csv, …"""
+    place = Path(folder)
+    if not place.is_dir():
+        raise InputError(f"{place}: no such folder", name="inputs", got=str(place))
+    found: dict[str, Path] = {}
+    for path in sorted(place.iterdir()):
+        name = path.name if path.is_dir() else path.stem
+        if name in SPECS and (path.is_dir() or path.suffix in FORMATS):
+            if name in found:
+                raise InputError(f"{place}: both {found[name].name} and {path.name} are the {name} table", name=name)
+            found[name] = path
+    if not found:
+        raise InputError(f"{place}: no input table here; tables are {', '.join(SPECS)}", name="inputs", got=str(place))
+    return found
+
+
+def measure(
+    spark: SparkSession,
+    inputs: Mapping[str, str | Path],
+    out: str | Path,
+    settings: Settings | None = None,
+    *,
+    overwrite: bool = False,
+    explain: Callable[[Step], None] | None = None,
+    progress: Reporter | None = None,
+) -> Measured:
+    """Take in the tables, measure, and write Parquet tables with a manifest into the folder `out`.
+
+    With messages and subscriptions: profiles, profile_rates, selectivity, overlap, flows,
+    flow_profile, interest, audiences, flow_audience (and classes). With interest and flows instead:
+    audiences. With tree and demand: tree_demand. With queries and messages: query_sizes and grid.
+    Always: quarantine. `explain` is told each table's rows and seconds as it is done.
+
+    The folder is complete or not there. The same inputs give the same tables, byte for byte, for any
+    number of partitions and workers; only the manifest's times differ.
+    """
+    settings = settings or Settings()
+    with watched(spark, progress), writing(out, overwrite=overwrite, explain=explain) as output:
+        taken = _take_in(spark, inputs, settings, output)
+        output.write("quarantine", quarantined(taken, spark), ("table", "file", "row"))
+        about = _measure(spark, taken, settings, output)
+        counts = {
+            name: {"rows_in": t.n_in, "accepted": t.n_accepted, "quarantined": dict(t.n_bad), "types": dict(t.types)}
+            for name, t in taken.items()
+        }
+        write_manifest(output, {"narrowcast": narrowcast.__version__, "inputs": counts, **about})
+        steps = tuple(output.steps)
+    return Measured(
+        Path(out), {n: t.n_in for n, t in taken.items()}, {n: t.n_quarantined for n, t in taken.items()}, steps
+    )
+
+
+def _take_in(
+    spark: SparkSession, inputs: Mapping[str, str | Path], settings: Settings, output: Output
+) -> dict[str, Ingested]:
+    unknown = [name for name in inputs if name not in SPECS]
+    if unknown:
+        raise InputError(f"there is no table {unknown[0]!r}; there are {', '.join(SPECS)}", name="inputs")
+    taken: dict[str, Ingested] = {}
+    for name in SPECS:  # in an order in which names are known before they are used
+        if name in inputs:
+            start = time.perf_counter()
+            types = settings.types if name == "messages" else None
+            taken[name] = ingest(spark, inputs[name], name, known=taken, types=types, strict=settings.strict)
+            output.note(f"{name} (accepted)", taken[name].n_accepted, time.perf_counter() - start)
+    return taken
+
+
+def _measure(spark: SparkSession, taken: Mapping[str, Ingested], settings: Settings, output: Output) -> dict[str, Any]:
+    about: dict[str, Any] = {}
+    messages = taken["messages"].rows if "messages" in taken else None
+    if messages is not None and settings.partitions is not None:
+        messages = messages.repartition(settings.partitions)
+    if messages is not None and "subscriptions" in taken:
+        about |= _from_messages(spark, messages, taken["subscriptions"].rows, settings, output)
+    elif "interest" in taken and "flows" in taken:
+        _audiences(taken["interest"].rows, taken["flows"].rows, output)
+    if "tree" in taken and "demand" in taken:
+        _tree_demand(taken["tree"].rows, taken["demand"].rows, output)
+    if messages is not None and "queries" in taken:
+        _query_sizes(messages, taken["queries"].rows, settings, output)
+    return about
+
+
+def _from_messages(
+    spark: SparkSession, messages: DataFrame, subscriptions: DataFrame, settings: Settings, output: Output
+) -> dict[str, Any]:
+    from narrowcast.profiles import Matcher
+
+    start = time.perf_counter()
+    texts = sorted({row["profile"] for row in subscriptions.select("profile").distinct().collect()})
+    if not texts:
+        raise InputError("no subscription is left to measure with", name="subscriptions", hint="see the quarantine")
+    matcher = Matcher(texts)
+    output.note("matcher", len(texts), time.perf_counter() - start)
+    numbered = spark.createDataFrame(list(enumerate(texts)), "profile bigint, text string")
+    held = subscriptions.select("subscriber", F.col("profile").alias("text")).join(numbered, "text")
+    holders = held.select("profile", "subscriber").distinct()
+    newest, seconds = _times(messages, settings.seconds)
+    sums = partials(
+        messages,
+        matcher,
+        key=settings.key,
+        classes=settings.key is None,
+        overlap=settings.overlap,
+        decay=settings.decay,
+        newest_us=newest,
+    ).persist(StorageLevel.DISK_ONLY)
+    try:
+        start = time.perf_counter()
+        over = statistics.span(sums, seconds)
+        output.note("partials", sums.count(), time.perf_counter() - start)
+        _write_statistics(sums, numbered, holders, over, settings, output)
+    finally:
+        sums.unpersist()
+    absent = sorted(set(matcher.attributes) - set(messages.columns))
+    return {"messages": over.messages, "log_seconds": over.seconds, "newest_us": newest, "attributes_absent": absent}
+
+
+def _times(messages: DataFrame, seconds: float | None) -> tuple[int | None, float | None]:
+    """The newest time in microseconds, and how many seconds the log covers."""
+    if "ts" not in messages.columns:
+        return None, seconds
+    row = messages.agg(F.min(F.unix_micros("ts")).alias("a"), F.max(F.unix_micros("ts")).alias("b")).collect()[0]
+    if row["a"] is None:
+        return None, seconds
+    return row["b"], seconds if seconds is not None else ((row["b"] - row["a"]) / 1e6 or None)
+
+
+def _write_statistics(
+    sums: DataFrame,
+    numbered: DataFrame,
+    holders: DataFrame,
+    over: statistics.Span,
+    settings: Settings,
+    output: Output,
+) -> None:
+    counted = holders.groupBy("profile").agg(F.count("*").alias("n_subscribers"))
+    output.write("profiles", numbered.join(counted, "profile"), ("profile",))
+    output.write("holders", holders, ("profile", "subscriber"))
+    output.write("profile_rates", statistics.profile_rates(sums, numbered, over), ("profile",))
+    output.write("selectivity", statistics.selectivity(sums, numbered, over), ("profile",))
+    if settings.overlap:
+        output.write("overlap", statistics.overlap(sums), ("profile", "other"))
+    classes = None
+    if settings.key is None:
+        classes = statistics.classes(sums).persist(StorageLevel.DISK_ONLY)
+        output.write("classes", classes.select("flow", "profiles"), ("flow",))
+    flows = statistics.flows(sums, over, classes)
+    output.write("flows", flows, ("flow",))
+    pairs = statistics.flow_profile(sums, classes)
+    output.write("flow_profile", pairs, ("flow", "profile"))
+    interest = statistics.interest(pairs, holders).persist(StorageLevel.DISK_ONLY)
+    output.write("interest", interest, ("flow", "subscriber"))
+    _audiences(interest, flows, output)
+    interest.unpersist()
+    if classes is not None:
+        classes.unpersist()
+
+
+def _audiences(interest: DataFrame, flows: DataFrame, output: Output) -> None:
+    of_flow = statistics.audience_of_flow(interest).persist(StorageLevel.DISK_ONLY)
+    output.write("flow_audience", of_flow.select("flow", "audience"), ("flow",))
+    output.write("audiences", statistics.audiences(of_flow, flows), ("audience",))
+    of_flow.unpersist()
+
+
+def _tree_demand(tree: DataFrame, demand: DataFrame, output: Output) -> None:
+    rows = tree.orderBy(FILE, ROW).select("node", "parent").collect()
+    names = {row["node"]: i for i, row in enumerate(rows)}
+    parents = [names[row["parent"]] if row["parent"] and row["parent"].strip() else -1 for row in rows]
+    output.write("tree_demand", tree_demand(demand, Tree(parents), names), ("node",))
+
+
+def _query_sizes(messages: DataFrame, queries: DataFrame, settings: Settings, output: Output) -> None:
+    from narrowcast.profiles import Matcher, Profile
+
+    texts = sorted({row["profile"] for row in queries.select("profile").distinct().collect()})
+    if not texts:
+        raise InputError("no query is left to measure", name="queries", hint="see the quarantine")
+    numbered = queries.sparkSession.createDataFrame(list(enumerate(texts)), "number bigint, profile string")
+    named = queries.join(numbered, "profile").select("query", F.col("number").alias("profile"))
+    output.write("query_sizes", query_sizes(messages, named, Matcher(texts)), ("query",))
+    along = settings.grid_attributes or _attributes([Profile.parse(text) for text in texts])
+    if along:
+        cells = grid(messages, along, cells=settings.grid_cells)
+        output.write("grid", cells, tuple(f"{a}_cell" for a in along))
+
+
+def _attributes(profiles: Sequence[Any]) -> tuple[str, ...]:
+    """The attributes that range queries speak of."""
+    return tuple(sorted({name for profile in profiles for name in profile.attributes}))

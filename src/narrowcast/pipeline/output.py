@@ -1,0 +1,178 @@
+"""A folder of result tables that is there complete or not at all.
+
+Tables go to a folder under another name beside the one to be; it is renamed when the last file, the
+manifest, is in it. A run that is killed leaves only the other name, and the next run removes it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from narrowcast.errors import InputError
+
+MANIFEST = "manifest.json"
+PIECE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A table that was made: its name, its rows, and the time that took."""
+
+    table: str
+    rows: int
+    seconds: float
+
+
+@dataclass
+class Output:
+    """Tables on their way into a folder."""
+
+    folder: Path
+    explain: Callable[[Step], None] | None = None
+    steps: list[Step] = field(default_factory=list)
+
+    def write(self, name: str, frame: DataFrame, order: Sequence[str]) -> None:
+        """One Parquet file in the order of columns that no two rows share: the same rows, the same bytes."""
+        start = time.perf_counter()
+        rows = _write(frame, list(order), self.folder / f"{name}.parquet")
+        self.note(name, rows, time.perf_counter() - start)
+
+    def note(self, name: str, rows: int, seconds: float) -> None:
+        """Remember a step, and say so if asked to explain."""
+        step = Step(name, rows, seconds)
+        self.steps.append(step)
+        if self.explain is not None:
+            self.explain(step)
+
+
+def _write(frame: DataFrame, order: list[str], path: Path) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer: Any = None
+    held: Any = None
+    rows = 0
+    for table in _pieces(frame, order):
+        rows += table.num_rows
+        writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
+        held = table if held is None else pa.concat_tables([held, table])
+        # Row groups of the same rows however Spark cut the table.
+        while held.num_rows > PIECE:
+            writer.write_table(held.slice(0, PIECE))
+            held = held.slice(PIECE)
+    writer.write_table(held)
+    writer.close()
+    return rows
+
+
+def _pieces(frame: DataFrame, order: list[str]) -> Iterator[Any]:
+    """The rows in order as Arrow tables, never much more than PIECE of them at the driver at once."""
+    columns = [F.col(f"`{c}`") for c in order]
+    kept = frame.persist(StorageLevel.DISK_ONLY)
+    try:
+        n = kept.count()
+        if n <= PIECE:
+            yield _plain(kept.orderBy(*columns).toArrow())
+            return
+        ranges = kept.repartitionByRange(-(-n // PIECE), *columns).sortWithinPartitions(*columns)
+        numbered = ranges.withColumn("_piece", F.spark_partition_id()).persist(StorageLevel.DISK_ONLY)
+        try:
+            for piece in range(-(-n // PIECE)):
+                yield _plain(numbered.where(F.col("_piece") == piece).drop("_piece").toArrow())
+        finally:
+            numbered.unpersist()
+    finally:
+        kept.unpersist()
+
+
+def _plain(table: Any) -> Any:
+    """Without Spark's notes, so that the file depends on the rows alone."""
+    return table.replace_schema_metadata(None).combine_chunks()
+
+
+@contextmanager
+def writing(out: str | Path, *, overwrite: bool, explain: Callable[[Step], None] | None = None) -> Iterator[Output]:
+    """A folder to write tables into; it takes its name when the block ends well and is removed if not."""
+    target = Path(out)
+    _may_write(target, overwrite)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for left in target.parent.glob(f".{target.name}.half-*"):
+        if not _alive(left):
+            shutil.rmtree(left, ignore_errors=True)
+    half = Path(tempfile.mkdtemp(prefix=f".{target.name}.half-{os.getpid()}-", dir=target.parent))
+    output = Output(half, explain)
+    try:
+        yield output
+        if not (half / MANIFEST).is_file():
+            raise RuntimeError("a result folder needs its manifest")
+        half.chmod(0o755)
+        _replace(half, target)
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+
+
+def _alive(half: Path) -> bool:
+    """Whether the process that writes a folder still runs: its number is in the name."""
+    try:
+        os.kill(int(half.name.rsplit("-", 2)[1]), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _may_write(target: Path, overwrite: bool) -> None:
+    if target.is_file():
+        raise InputError(f"{target}: a file where a folder is to be written", name="out", got=str(target))
+    if not target.exists() or not any(target.iterdir()):
+        return
+    if not overwrite:
+        raise InputError(f"{target} is already there", name="out", got=str(target), hint="another name, or --overwrite")
+    if not (target / MANIFEST).is_file():
+        raise InputError(f"{target} is there and holds no {MANIFEST}; it stays as it is", name="out", got=str(target))
+
+
+def _replace(half: Path, target: Path) -> None:
+    if not target.exists():
+        half.rename(target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old-", dir=target.parent))
+    target.rename(old / target.name)
+    half.rename(target)
+    shutil.rmtree(old)
+
+
+def write_manifest(output: Output, content: dict[str, Any]) -> None:
+    """The last file: what was measured from what, and when."""
+    tables = {step.table: step.rows for step in output.steps if (output.folder / f"{step.table}.parquet").is_file()}
+    times = {step.table: round(step.seconds, 3) for step in output.steps}
+    whole = content | {
+        "tables": tables,
+        "written_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "seconds": times,
+    }
+    text = json.dumps(whole, indent=2, sort_keys=True, allow_nan=False, default=str)
+    (output.folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def read_manifest(folder: str | Path) -> dict[str, Any]:
+    """What a result folder says about itself; a folder without a manifest is not complete."""
+    path = Path(folder) / MANIFEST
+    if not path.is_file():
+        raise InputError(f"{folder}: no complete result here (no {MANIFEST} in it)", name="folder", got=str(folder))
+    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return result

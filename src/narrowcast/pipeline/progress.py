@@ -1,0 +1,40 @@
+"""How far Spark is, from its own count of tasks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from pyspark.sql import SparkSession
+
+
+class Reporter(Protocol):
+    """Told now and then how many tasks of the stages at work are done, of how many."""
+
+    def __call__(self, done: int, total: int) -> None: ...
+
+
+@contextmanager
+def watched(spark: SparkSession, report: Reporter | None, *, every_s: float = 0.5) -> Iterator[None]:
+    """Report Spark's progress while the block runs; nothing at all without a reporter."""
+    if report is None:
+        yield
+        return
+    ended = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(spark, report, every_s, ended), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _watch(spark: SparkSession, report: Reporter, every_s: float, ended: threading.Event) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    while not ended.wait(every_s):
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        known = [stage for stage in stages if stage is not None]
+        report(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))

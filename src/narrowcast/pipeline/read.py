@@ -1,0 +1,217 @@
+"""Any input as Spark rows, each with its file and its number there, and nothing lost on the way.
+
+A row's number counts records from 1, without the header. It does not depend on how Spark cuts the
+file: Parquet knows its row numbers; text is numbered within each piece of a file, in file order, and
+moved up by the lengths of the pieces before.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType, StructField, StructType
+
+from narrowcast.errors import InputError
+
+Kind = Literal["typed", "text", "json"]
+
+FILE, ROW, BROKEN = "_file", "_row", "_broken"
+FORMATS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "json", ".json": "json", ".ndjson": "json"}
+_EMPTY = "\x01empty\x01"
+_PIECE = ("_metadata.file_path", "_metadata.file_block_start")
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Rows as they stand in the source, with FILE, ROW and BROKEN (the text of a line that is no row).
+
+    `kind` says what the cells are: typed (Parquet, tables), text (CSV) or json (variants).
+    """
+
+    frame: DataFrame
+    columns: tuple[str, ...]
+    kind: Kind
+    source: str
+
+
+def read(spark: SparkSession, source: str | Path, name: str) -> Raw:
+    """The table `name` in a Parquet, CSV or JSON-lines file, a folder of such files, or a Spark table.
+
+    A missing file, a folder without data, an empty file and an unknown ending are an InputError.
+    """
+    text = str(source)
+    files = _files(spark, text, name)
+    if files is None:
+        return _table(spark, text, name)
+    form = _format(files, text, name)
+    try:
+        raw = _READERS[form](spark, files, text)
+    except (PySparkException, Py4JJavaError) as error:
+        raise InputError(f"{text}: not a readable {form} file: {_first_line(error)}", name=name, got=text) from None
+    for column in (FILE, ROW, BROKEN):
+        if column in raw.columns:
+            raise InputError(f"{text}: the column name {column!r} is taken", name=column, hint="rename it")
+    return raw
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
+    return text.strip().splitlines()[0]
+
+
+def _files(spark: SparkSession, source: str, name: str) -> list[str] | None:
+    """The data files below a path, sorted, or None for a name of a Spark table."""
+    remote = "://" in source or source.startswith("file:")
+    if not remote and not Path(source).exists():
+        looks_like_a_file = os.sep in source or Path(source).suffix in FORMATS
+        if not looks_like_a_file and _table_exists(spark, source):
+            return None
+        raise InputError(f"{source}: no such file (the {name} table)", name=name, got=source)
+    jvm: Any = spark._jvm
+    path = jvm.org.apache.hadoop.fs.Path(source if remote else Path(source).absolute().as_uri())
+    system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+    if not system.exists(path):
+        raise InputError(f"{source}: no such file (the {name} table)", name=name, got=source)
+    listing = system.listFiles(path, True)
+    found: list[tuple[str, int]] = []
+    while listing.hasNext():
+        status = listing.next()
+        # As Spark does: names from . or _ are not data.
+        if not status.getPath().getName().startswith((".", "_")):
+            found.append((status.getPath().toString(), int(status.getLen())))
+    if not found:
+        raise InputError(f"{source}: a folder without data files (the {name} table)", name=name, got=source)
+    full = sorted(place for place, size in found if size > 0)
+    if not full:
+        raise InputError(f"{source}: the file is empty (the {name} table)", name=name, hint="a header is needed")
+    return full
+
+
+def _table_exists(spark: SparkSession, name: str) -> bool:
+    try:
+        return bool(spark.catalog.tableExists(name))
+    except PySparkException:
+        return False
+
+
+def _format(files: list[str], source: str, name: str) -> str:
+    formats = {FORMATS.get(os.path.splitext(file)[1]) for file in files}
+    if None in formats:
+        file = next(f for f in files if os.path.splitext(f)[1] not in FORMATS)
+        raise InputError(
+            f"{source}: cannot tell the format of {os.path.basename(file)} (the {name} table)",
+            name=name,
+            allowed=tuple(FORMATS),
+            hint=f"name it {', '.join(list(FORMATS)[:3])}",
+        )
+    if len(formats) > 1:
+        raise InputError(f"{source}: files of several formats in one folder (the {name} table)", name=name)
+    return str(formats.pop())
+
+
+def _table(spark: SparkSession, source: str, name: str) -> Raw:
+    frame = spark.table(source)
+    columns = tuple(frame.columns)
+    try:
+        # A table kept in Parquet files still knows its rows.
+        place = frame.select("_metadata.file_path", "_metadata.row_index").columns
+        frame = frame.select(
+            "*", F.col(f"_metadata.{place[0]}").alias(FILE), (F.col("_metadata.row_index") + 1).alias(ROW)
+        )
+    except PySparkException:
+        number = F.monotonically_increasing_id() + 1
+        frame = frame.select("*", F.lit(source).alias(FILE), number.alias(ROW))
+    return Raw(frame.withColumn(BROKEN, F.lit(None).cast("string")), columns, "typed", source)
+
+
+def _parquet(spark: SparkSession, files: list[str], source: str) -> Raw:
+    # The folder, not its files: Spark then sees columns kept in folder names (key=value).
+    whole = source if "://" in source else Path(source).absolute().as_uri()
+    frame = spark.read.parquet(whole)
+    columns = tuple(frame.columns)
+    frame = frame.select(
+        "*",
+        F.col("_metadata.file_path").alias(FILE),
+        (F.col("_metadata.row_index") + 1).alias(ROW),
+        F.lit(None).cast("string").alias(BROKEN),
+    )
+    return Raw(frame, columns, "typed", source)
+
+
+def _csv(spark: SparkSession, files: list[str], source: str) -> Raw:
+    columns = _header(spark, files[0])
+    for file in files[1:]:
+        if _header(spark, file) != columns:
+            raise InputError(f"{file}: its header differs from that of {files[0]}", name="header", got=source)
+    schema = StructType([StructField(c, StringType()) for c in (*columns, BROKEN)])
+    frame = spark.read.csv(
+        files,
+        schema=schema,
+        header=True,
+        multiLine=True,
+        escape='"',
+        mode="PERMISSIVE",
+        columnNameOfCorruptRecord=BROKEN,
+        emptyValue=_EMPTY,
+        maxCharsPerColumn=-1,
+    ).select("*", *_PIECE)
+    # An empty cell is null, but '' in quotes is an empty string, which Spark alone would not tell apart.
+    cells = [F.when(F.col(f"`{c}`") == _EMPTY, "").otherwise(F.col(f"`{c}`")).alias(c) for c in columns]
+    return Raw(_numbered(frame).select(*cells, FILE, ROW, BROKEN), columns, "text", source)
+
+
+def _header(spark: SparkSession, file: str) -> tuple[str, ...]:
+    line = spark.read.text(file).first()
+    names = next(csv.reader([line["value"].lstrip("\ufeff")]), []) if line else []
+    if not names or any(not n.strip() or "`" in n for n in names):
+        raise InputError(f"{file}: the first line must name every column", name="header", got=names)
+    if twice := [n for n in names if names.count(n) > 1]:
+        raise InputError(f"{file}: column {twice[0]!r} appears more than once", name=twice[0])
+    return tuple(names)
+
+
+def _json(spark: SparkSession, files: list[str], source: str) -> Raw:
+    lines = _numbered(spark.read.text(files).where(F.trim("value") != "").select("value", *_PIECE))
+    parsed = lines.withColumn("_row_json", F.try_parse_json("value"))
+    keys = F.explode(F.map_keys(F.from_json("value", "map<string,string>")))
+    found = parsed.where(F.col("_row_json").isNotNull()).select(keys.alias("key")).distinct().collect()
+    columns = tuple(sorted(row["key"] for row in found))
+    is_object = F.schema_of_variant("_row_json").startswith("OBJECT")
+    cells = [_json_cell(column).alias(column) for column in columns]
+    frame = parsed.select(*cells, FILE, ROW, F.when(is_object, None).otherwise(F.col("value")).alias(BROKEN))
+    return Raw(frame, columns, "json", source)
+
+
+def _json_cell(column: str) -> Column:
+    quote = '"' if "'" in column else "'"
+    if quote in column:
+        raise InputError(f"the column name {column} has both kinds of quotes", name=column, hint="rename it")
+    cell = F.try_variant_get("_row_json", f"$[{quote}{column}{quote}]", "variant")
+    return F.when(F.is_variant_null(cell), None).otherwise(cell)
+
+
+def _numbered(frame: DataFrame) -> DataFrame:
+    """Rows of text files with FILE and ROW in place of the piece of file that each came from."""
+    at = F.monotonically_increasing_id()
+    pieces = frame.withColumn("_at", at).withColumnsRenamed({"file_path": FILE, "file_block_start": "_start"})
+    found = pieces.groupBy(FILE, "_start").agg(F.min("_at").alias("_first"), F.count("*").alias("_n")).collect()
+    before: dict[str, int] = {}
+    shifts = []
+    for piece in sorted(found, key=lambda r: (r[FILE], r["_start"])):
+        done = before.get(piece[FILE], 0)
+        shifts.append((piece[FILE], piece["_start"], piece["_first"] - done - 1))
+        before[piece[FILE]] = done + piece["_n"]
+    shift = frame.sparkSession.createDataFrame(shifts, f"{FILE} string, _start long, _shift long")
+    numbered = pieces.join(F.broadcast(shift), [FILE, "_start"])
+    return numbered.withColumn(ROW, F.col("_at") - F.col("_shift")).drop("_at", "_shift", "_start")
+
+
+_READERS = {"parquet": _parquet, "csv": _csv, "json": _json}

@@ -1,0 +1,94 @@
+"""The fallback: gateways in blocks, one channel each, so that any audience at all is reached."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from narrowcast.kernels.semantic_price import union_prices
+from narrowcast.model._arrays import Bools, Floats, Ints
+from narrowcast.semantic.audiences import Classes
+from narrowcast.semantic.window import System, Window
+
+MOST_START = 300
+MOST_CLASSES = 2000
+#: Tomorrow is unknown: every block counts at least this much, so that near gateways come together.
+LEAST_WEIGHT = 1e-3
+
+
+def blocks(made: System, window: Window, classes: Classes, n_blocks: int) -> Bools:
+    """(block × gateway): every gateway in exactly one block; at most `n_blocks`.
+
+    A message goes to each block with a gateway that wants it. Starting from single gateways (from
+    `MOST_START` groups of near ones if there are more) the two blocks whose union costs least more, or
+    saves most, become one. What is kept are the blocks that would cost the window's audiences least:
+    audiences yet unseen are likely to be of that kind. O(start²) prices.
+    """
+    merging = _Merging(made, window, classes)
+    best, least = merging.reach[merging.alive], np.inf
+    while True:
+        if merging.alive.size <= max(1, n_blocks) and merging.total < least:
+            best, least = merging.reach[merging.alive], merging.total
+        if merging.alive.size == 1:
+            return best
+        merging.step()
+
+
+class _Merging:
+    def __init__(self, made: System, window: Window, classes: Classes) -> None:
+        self.made, self.window = made, window
+        self.reach = _start(made)
+        n = len(self.reach)
+        heavy = np.argsort(-classes.weight, kind="stable")[:MOST_CLASSES]
+        heavy = heavy[np.argsort(classes.source[heavy], kind="stable")]
+        self.weight = classes.weight[heavy]
+        self.sources, self.first = np.unique(classes.source[heavy], return_index=True)
+        # hit[b, c] is 1 where class c goes to block b.
+        self.hit = ((self.reach.astype(np.float32) @ classes.reach[heavy].T.astype(np.float32)) > 0).astype(np.float64)
+        self.alive: Ints = np.arange(n)
+        self.price, self.joint = np.zeros(n), np.full((n, n), np.inf)
+        for i in range(n):
+            self.reprice(i)
+
+    @property
+    def total(self) -> float:
+        return float(self.price[self.alive].sum())
+
+    def reprice(self, i: int) -> None:
+        """The price of block i, and of its union with every other."""
+        others = self.alive[self.alive != i]
+        hit = np.concatenate((self.hit[[i]], np.maximum(self.hit[others], self.hit[i])))
+        weight: Floats = np.full((len(hit), max(1, self.window.sources.size)), LEAST_WEIGHT)
+        if self.first.size:
+            weight[:, self.sources] += np.add.reduceat(hit * self.weight, self.first, axis=1)
+        sets = np.concatenate((self.reach[[i]], self.reach[others] | self.reach[i]))
+        each, paths = np.arange(len(sets)), self.made.paths
+        cost = union_prices(
+            paths.distance, paths.next_hop, self.window.sources, self.made.gateways, sets, weight, each, each
+        )
+        self.price[i] = cost[0]
+        self.joint[i, others] = self.joint[others, i] = cost[1:]
+
+    def step(self) -> None:
+        alive = self.alive
+        more = self.joint[np.ix_(alive, alive)] - self.price[alive][:, None] - self.price[alive]
+        at = int(np.argmin(more))
+        i, j = int(alive[at // alive.size]), int(alive[at % alive.size])
+        self.reach[i] |= self.reach[j]
+        self.hit[i] = np.maximum(self.hit[i], self.hit[j])
+        self.alive = alive[alive != j]
+        self.joint[j], self.joint[:, j] = np.inf, np.inf
+        self.reprice(i)
+
+
+def _start(made: System) -> Bools:
+    """Single gateways, or groups around gateways that are far from each other."""
+    n = made.gateways.size
+    if n <= MOST_START:
+        return np.eye(n, dtype=np.bool_)
+    distance = made.paths.distance[np.ix_(made.gateways, made.gateways)]
+    centres, near = [0], distance[0].copy()
+    while len(centres) < MOST_START:
+        centres.append(int(np.argmax(near)))
+        near = np.minimum(near, distance[centres[-1]])
+    owner = np.argmin(distance[centres], axis=0)
+    return np.asarray(owner[None, :] == np.arange(MOST_START)[:, None])

@@ -1,0 +1,188 @@
+"""Our own channelization: one channel per audience, merged where the cap asks for it, by least loss.
+
+A channel takes the messages whose audience lies between its core (the gateways that all its
+audiences share) and its reach (their union); a source sends to the cheapest such channel. An
+audience in no channel goes to the blocks of the fallback that it touches, so the rule is total.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from narrowcast.kernels.semantic_price import union_prices
+from narrowcast.model._arrays import Bools, Floats, Ints
+from narrowcast.semantic.audiences import Classes, audience_classes
+from narrowcast.semantic.blocks import blocks
+from narrowcast.semantic.rendezvous import Rooted
+from narrowcast.semantic.trees import Trees
+from narrowcast.semantic.window import System, Window
+
+NEIGHBOURS = 8
+#: With more classes than this the first number of blocks is taken instead of the best of several.
+MOST_TRIED = 3000
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Channels of audiences: `core ⊆ audience ⊆ reach`, used by the sources where `weight[:, s]` > 0."""
+
+    core: Bools
+    reach: Bools
+    weight: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    groups: Groups
+    blocks: Bools
+    block_trees: tuple[Rooted, ...]
+
+
+def search(made: System, window: Window, trees: Trees, max_channels: int | None) -> Searched:
+    """Channels for these audience classes, at most `max_channels` of them, blocks of the fallback included."""
+    classes = audience_classes(window)
+    n_gateways = made.gateways.size
+    if max_channels is None or classes.n + 1 <= max_channels:
+        room = n_gateways if max_channels is None else max_channels - classes.n
+        parted = blocks(made, window, classes, room)
+        return Searched(_each_alone(classes, window), parted, _block_trees(made, window, classes, trees, parted))
+    tried: list[tuple[float, int, Searched]] = []
+    for n_blocks in _numbers_of_blocks(max_channels, n_gateways, classes.n):
+        parted = blocks(made, window, classes, n_blocks)
+        rooted = _block_trees(made, window, classes, trees, parted)
+        merging = _Merging(made, window, classes, _block_costs(made, window, classes, parted, rooted))
+        merging.run(max_channels - len(parted))
+        tried.append((merging.total, len(tried), Searched(merging.groups(), parted, rooted)))
+    return min(tried, key=lambda each: each[:2])[2]
+
+
+def _numbers_of_blocks(cap: int, n_gateways: int, n_classes: int) -> list[int]:
+    most = min(cap, n_gateways)
+    if n_classes > MOST_TRIED:
+        return [max(1, min(most, cap // 4))]
+    return sorted({1, max(1, min(most, cap // 4)), max(1, min(most, cap // 2)), most})
+
+
+def _each_alone(classes: Classes, window: Window) -> Groups:
+    return Groups(classes.reach, classes.reach, _by_source(classes, window))
+
+
+def _by_source(classes: Classes, window: Window) -> Floats:
+    weight = np.zeros((classes.n, max(1, window.sources.size)))
+    weight[np.arange(classes.n), classes.source] = classes.weight
+    return weight
+
+
+def _block_trees(made: System, window: Window, classes: Classes, trees: Trees, parted: Bools) -> tuple[Rooted, ...]:
+    """A block serves every source; where no message went yet, all sources alike."""
+    hit = (classes.reach.astype(np.float32) @ parted.T.astype(np.float32)) > 0
+    weight = hit.T.astype(np.float64) @ _by_source(classes, window) + 1e-3
+    return tuple(trees.rooted(made.gateways[reach], each) for reach, each in zip(parted, weight, strict=True))
+
+
+def _block_costs(made: System, window: Window, classes: Classes, parted: Bools, rooted: tuple[Rooted, ...]) -> Floats:
+    """What each class costs if it goes to the blocks."""
+    hit = (classes.reach.astype(np.float32) @ parted.T.astype(np.float32)) > 0
+    cost: Floats = np.array([[tree.link_cost for tree in rooted]])
+    if window.sources.size:
+        roots = np.array([tree.rendezvous for tree in rooted])
+        cost = cost + made.paths.distance[window.sources[classes.source][:, None], roots]
+    return np.asarray((cost * hit).sum(axis=1) * classes.weight)
+
+
+class _Merging:
+    """Channels become fewer by the step that costs least more: two in one, or one given up to the fallback."""
+
+    def __init__(self, made: System, window: Window, classes: Classes, block_cost: Floats) -> None:
+        self.made, self.window = made, window
+        n = 2 * classes.n  # every merge makes one new channel
+        self.reach = np.zeros((n, made.gateways.size), np.bool_)
+        self.core = np.zeros((n, made.gateways.size), np.bool_)
+        self.weight = np.zeros((n, max(1, window.sources.size)))
+        self.reach[: classes.n] = self.core[: classes.n] = classes.reach
+        self.weight[: classes.n] = _by_source(classes, window)
+        self.given_up = np.zeros(n)  # cost at the blocks
+        self.given_up[: classes.n] = block_cost
+        self.price = np.zeros(n)
+        self.alive = np.zeros(n, np.bool_)
+        self.alive[: classes.n] = True
+        self.n, self.lost = classes.n, 0.0
+        self.near: dict[int, list[int]] = {}
+        self.heap: list[tuple[float, int, int]] = []
+        every = np.arange(classes.n)
+        self.price[: classes.n] = self._prices(every, every)
+        for start in range(0, classes.n, 512):
+            self._offer(every[start : start + 512])
+
+    @property
+    def total(self) -> float:
+        return float(self.price[self.alive].sum() + self.lost)
+
+    def run(self, n_channels: int) -> None:
+        left = int(self.alive.sum())
+        while left > n_channels:
+            _, i, j = heapq.heappop(self.heap)
+            if not self.alive[i] or (j >= 0 and not self.alive[j]):
+                continue
+            self.alive[i] = False
+            left -= 1
+            if j < 0:
+                self.lost += self.given_up[i]
+            else:
+                self.alive[j] = False
+                self._merge(i, j)
+
+    def groups(self) -> Groups:
+        alive = np.flatnonzero(self.alive)
+        return Groups(self.core[alive], self.reach[alive], self.weight[alive])
+
+    def _merge(self, i: int, j: int) -> None:
+        new = self.n
+        self.n += 1
+        self.reach[new] = self.reach[i] | self.reach[j]
+        self.core[new] = self.core[i] & self.core[j]
+        self.weight[new] = self.weight[i] + self.weight[j]
+        self.given_up[new] = self.given_up[i] + self.given_up[j]
+        self.alive[new] = True
+        self.price[new] = self._prices(np.array([new]), np.array([new]))[0]
+        self._offer(np.array([new]))
+
+    def _prices(self, first: Ints, second: Ints) -> Floats:
+        paths = self.made.paths
+        return union_prices(
+            paths.distance,
+            paths.next_hop,
+            self.window.sources,
+            self.made.gateways,
+            self.reach,
+            self.weight,
+            first,
+            second,
+        )
+
+    def _offer(self, new: Ints) -> None:
+        """Put the steps of these channels on the heap: with their nearest others, and giving up."""
+        first, second = self._nearest(new)
+        more = self._prices(first, second) - self.price[first] - self.price[second]
+        for step in zip(more.tolist(), first.tolist(), second.tolist(), strict=True):
+            heapq.heappush(self.heap, step)
+        for i in new.tolist():
+            heapq.heappush(self.heap, (float(self.given_up[i] - self.price[i]), i, -1))
+
+    def _nearest(self, new: Ints) -> tuple[Ints, Ints]:
+        """For each its neighbours by the deliveries that sharing a channel would waste."""
+        others = np.flatnonzero(self.alive)
+        mine, theirs = self.reach[new].astype(np.float32), self.reach[others].astype(np.float32)
+        common = mine @ theirs.T
+        total = self.weight.sum(axis=1)
+        waste = total[new][:, None] * (theirs.sum(axis=1)[None, :] - common)
+        waste += total[others][None, :] * (mine.sum(axis=1)[:, None] - common)
+        waste[new[:, None] == others[None, :]] = np.inf
+        k = min(NEIGHBOURS, others.size - 1)
+        if k <= 0:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        place = np.argpartition(waste, k - 1, axis=1)[:, :k]
+        return np.repeat(new, k), others[place].ravel()

@@ -1,0 +1,64 @@
+"""`narrowcast plan channels` and `plan hybrid`: from tables to a checked plan folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from narrowcast import cli
+from narrowcast.model.plan import load
+
+
+@pytest.fixture
+def market(tmp_path: Path, capsys) -> Path:
+    folder = tmp_path / "market"
+    small = ["--messages", "10", "--users", "30", "--set", "symbols=400", "--format", "csv"]
+    assert cli.run(["generate", "market", "--out", str(folder), *small, "--json"]) == 0
+    capsys.readouterr()
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["channels", "hybrid"])
+def test_a_plan_is_written_checked_and_compared(kind: str, market: Path, tmp_path: Path, capsys) -> None:
+    tables = [str(market / "flows.csv"), str(market / "interest.csv")]
+    out = tmp_path / "plan"
+    assert cli.run(["plan", kind, *tables, "--groups", "5", "--out", str(out), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    plan = load(out)
+    assert plan.kind == kind
+    assert plan.checks["sound"] is True
+    assert plan.cost == result["cost"]
+    assert {"flooding", "unicast", "perfect multicast", "hash"} <= set(plan.baselines)
+    assert cli.run(["plan", kind, *tables, "--groups", "5", "--out", str(out)]) == 2
+    assert "already there" in capsys.readouterr().err
+    assert cli.run(["plan", kind, *tables, "--groups", "5", "--out", str(out), "--overwrite"]) == 0
+    assert "Against the other ways" in capsys.readouterr().out
+
+
+def test_bad_rows_are_set_aside_beside_the_plan(market: Path, tmp_path: Path, capsys) -> None:
+    with (market / "interest.csv").open("a") as stream:
+        stream.write("NOSUCH,user1\n")
+    tables = [str(market / "flows.csv"), str(market / "interest.csv")]
+    out = tmp_path / "plan"
+    assert cli.run(["plan", "channels", *tables, "--groups", "5", "--out", str(out), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["set_aside"] == 1
+    assert "flow is not in the flows table" in captured.err
+    assert (out / "quarantine.parquet").is_file()
+    assert cli.run(["plan", "channels", *tables, "--groups", "5", "--strict"]) == 2
+
+
+def test_a_limit_that_cannot_be_kept_is_a_failure_that_names_it(market: Path, capsys) -> None:
+    tables = [str(market / "flows.csv"), str(market / "interest.csv")]
+    assert cli.run(["plan", "channels", *tables, "--groups", "5", "--rate-per-group", "0.001"]) == 1
+    assert "rate_per_group" in capsys.readouterr().err.replace("rate per group", "rate_per_group")
+
+
+def test_calibrate_finds_the_prices_that_made_the_measurements(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "measured.csv"
+    path.write_text("accepted,discarded,cpu\n1,3,6\n2,1,7\n3,0,9\n")
+    assert cli.run(["calibrate", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["alpha"], found["beta"]) == (pytest.approx(1), pytest.approx(2))

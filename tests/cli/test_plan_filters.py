@@ -1,0 +1,92 @@
+"""`narrowcast plan filters`, from tables to a plan, a picture and one clear line for bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+
+import narrowcast as nc
+from narrowcast.cli.plan_filters import filters
+from narrowcast.errors import InputError
+from narrowcast.evaluate.filters import filters_cost, filters_faults
+from narrowcast.model.plan import load
+
+app = typer.Typer()
+app.command()(filters)
+
+
+def run(*arguments: object) -> None:
+    typer.main.get_command(app).main([str(a) for a in arguments], standalone_mode=False)
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> tuple[Path, Path]:
+    tree, demand = tmp_path / "tree.csv", tmp_path / "demand.csv"
+    tree.write_text("node,parent\nw,\n[a],w\nb,w\nc,[a]\nd,[a]\ne,b\nf,b\n")
+    demand.write_text("node,item\nc,1\nd,2\ne,1\ne,2\nf,1\nf,2\nx,9\n")
+    return tree, demand
+
+
+def test_a_plan_is_written_checked_and_shown_with_its_curve(tables, tmp_path, capsys):
+    run(*tables, "--k", 1, "--out", tmp_path / "plan", "--json")
+    result = json.loads(capsys.readouterr().out)
+    assert result["filters"] == ["[a]"]
+    assert result["curve"] == [12.0, 10.0]
+    assert (result["cost"]["traffic"], result["gap"], result["method"], result["set_aside"]) == (10.0, 0.0, "exact", 1)
+    plan = load(tmp_path / "plan")
+    assert filters_faults(plan) == []
+    assert filters_cost(plan) == {"traffic": 10.0}
+    assert (tmp_path / "plan" / "quarantine.parquet").exists()
+
+
+def test_people_see_where_the_filters_go_and_what_they_save(tables, capsys):
+    run(*tables, "--k", 2)
+    shown = capsys.readouterr().out
+    assert "1 filter on a tree of 7 vertices" in shown
+    assert "16.7% below no filter" in shown
+    assert "At: [a]" in shown
+
+
+@pytest.mark.parametrize(
+    ("objective", "value"), [("delay", 2 * 8 - 2 + 2 * 0.5), ("both", 10 + 2 * 8 - 2 + 2 * 0.5 + 0.25)]
+)
+def test_delay_and_both_place_as_many_filters_as_pay(tables, capsys, objective, value):
+    run(*tables, "--objective", objective, "--filter-delay", 0.5, "--price", 0.25, "--json")
+    result = json.loads(capsys.readouterr().out)
+    assert result["filters"] == ["[a]"]
+    assert result["cost"]["total"] == value
+    assert result["baselines"]["no filter"] > value < result["baselines"]["every vertex"]
+
+
+def test_both_pictures_are_drawn(tables, tmp_path, capsys):
+    run(*tables, "--k", 2, "--curve", tmp_path / "curve.svg", "--drawing", tmp_path / "tree.svg")
+    for name, word in (("curve.svg", "svg"), ("tree.svg", "svg")):
+        assert word in (tmp_path / name).read_text()[:600]
+
+
+def test_a_large_tree_is_drawn_by_its_upper_levels(tmp_path):
+    from narrowcast.cli.filter_pictures import DRAWN, _shown, tree_picture
+    from narrowcast.workloads.tree_demand import complete_tree
+
+    tree = complete_tree(13)
+    flow = 1.0 + tree.depth.max() - tree.depth
+    tree_picture(tree, nc.filters.loads(tree, flow, [0]), nc.filters.place(tree, flow, 5).filters, tmp_path / "t.png")
+    assert (tmp_path / "t.png").stat().st_size > 1000
+    assert _shown(tree).sum() == 2**11 - 1 <= DRAWN
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--objective", "delay", "--k", 3), "--k belongs to --objective traffic"),
+        (("--k", 1, "--curve", "curve.txt"), "a picture ends in .png"),
+        (("--k", 1, "--drawing", "nowhere/tree.png"), "no such folder"),
+        (("--k", 1, "--strict"), "node is not in the tree"),
+    ],
+)
+def test_bad_options_stop_with_one_line(tables, options, says):
+    with pytest.raises(InputError, match=says):
+        run(*tables, *options)
