@@ -182,3 +182,24 @@ def test_contents_stay_flat_however_often_channels_are_merged() -> None:
     assert holds(common, matched).tolist() == [False, False]
     assert expression(united, profiles).matches({"x": 1})
     assert not expression(common, profiles).matches({"x": 5000})
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_without_known_sources_plans_are_as_sound(variant: str) -> None:
+    for seed in range(30):
+        small = naive.small_system(seed)
+        for rendezvous in ("best", "random"):
+            plan = nc.semantic.plan(
+                small.topology,
+                small.profiles,
+                small.clients,
+                small.window,
+                variant=variant,
+                rendezvous=rendezvous,
+                max_channels=CAPS[seed % 4],
+            )
+            assert naive.missed(plan, small.clients, small.profiles, small.later, small.later_sources) == []
+            assert naive.missed(plan, small.clients, small.profiles, small.later, None) == []
+            assert naive.channel_faults(plan) == []
+            expected = naive.bandwidth(plan, small.topology, small.later, small.later_sources)
+            assert nc.semantic.bandwidth(plan, small.later, small.later_sources) == pytest.approx(expected)

@@ -90,7 +90,7 @@ class _Build:
         found = search(made, seen, self.trees("cheaper"), self.max_channels)
         groups, n = found.groups, len(found.groups.reach)
         trees = self.trees("best" if n <= MOST_STEINER else "cheaper")
-        rooted = [trees.rooted(made.gateways[r], w) for r, w in zip(groups.reach, groups.weight, strict=True)]
+        rooted = trees.all_rooted([made.gateways[r] for r in groups.reach], list(groups.weight))
         way = np.array([tree.link_cost for tree in rooted])[None, :]
         if seen.sources.size:
             roots = np.array([tree.rendezvous for tree in rooted], np.int64)
@@ -132,7 +132,7 @@ class _Build:
         weight = np.zeros((len(reach), max(1, seen.sources.size)))
         np.add.at(weight, (cols, seen.source[rows]), seen.weight[rows])
         trees = self.trees(kind or ("steiner" if variant == "central" else "join"))
-        rooted = [trees.rooted(made.gateways[r], w) for r, w in zip(reach, weight, strict=True)]
+        rooted = trees.all_rooted([made.gateways[r] for r in reach], list(weight))
         tell = [partial(_same, content) for content in found.contents]
         return self.done(variant, list(reach), found.kinds, rooted, tell, router)
 

@@ -80,7 +80,7 @@ def _block_trees(made: System, window: Window, classes: Classes, trees: Trees, p
     """A block serves every source; where no message went yet, all sources alike."""
     hit = (classes.reach.astype(np.float32) @ parted.T.astype(np.float32)) > 0
     weight = hit.T.astype(np.float64) @ _by_source(classes, window) + 1e-3
-    return tuple(trees.rooted(made.gateways[reach], each) for reach, each in zip(parted, weight, strict=True))
+    return tuple(trees.all_rooted([made.gateways[reach] for reach in parted], list(weight)))
 
 
 def _block_costs(made: System, window: Window, classes: Classes, parted: Bools, rooted: tuple[Rooted, ...]) -> Floats:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +32,13 @@ class Trees:
             raise UnsupportedError(
                 f"there is no rendezvous {self.rendezvous!r}; there are {', '.join(RENDEZVOUS)}", works=RENDEZVOUS
             )
+
+    def all_rooted(self, members: Sequence[Ints], weights: Sequence[Floats]) -> list[Rooted]:
+        """A tree each, in order. Kernels release the GIL, so threads use every core where no chance is drawn."""
+        if self.rendezvous == "random" or self.kind == "join":
+            return [self.rooted(each, weight) for each, weight in zip(members, weights, strict=True)]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(pool.map(self.rooted, members, weights, chunksize=1))
 
     def rooted(self, members: Ints, weight: Floats) -> Rooted:
         """A tree to these brokers for what the sources send, `weight` by source."""
