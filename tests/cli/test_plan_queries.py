@@ -89,7 +89,9 @@ def test_sizes_come_from_data_when_there_is_a_table(tmp_path, capsys, sizes):
 
 def test_the_map_is_drawn_for_planes_lines_and_open_sides(tmp_path, capsys):
     boxes = nc.workloads.rectangles(n=60, seed=4)
-    rows = [f"q{i},c{i % 7},x BETWEEN {a} AND {b} AND y BETWEEN {c} AND {d}" for i, ((a, b), (c, d)) in enumerate(boxes)]
+    rows = [
+        f"q{i},c{i % 7},x BETWEEN {a} AND {b} AND y BETWEEN {c} AND {d}" for i, ((a, b), (c, d)) in enumerate(boxes)
+    ]
     (tmp_path / "queries.csv").write_text("\n".join(["query,client,profile", *rows]))
     for attributes in ("x,y", "y"):
         path = tmp_path / f"{attributes}.svg"

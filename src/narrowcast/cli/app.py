@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from narrowcast.cli.answer import answer
 from narrowcast.cli.calibrate import calibrate
 from narrowcast.cli.demo import demo
 from narrowcast.cli.generate import generate
@@ -35,7 +36,7 @@ for planner in (channels, hybrid, filters, queries):
 for command in (demo, profile, match, generate, measure):
     app.command()(command)
 app.add_typer(plan, name="plan")
-for later in (replay, calibrate):
+for later in (replay, answer, calibrate):
     app.command()(later)
 
 

@@ -22,7 +22,7 @@ class Method(StrEnum):
     pair = "pair"
     directed = "directed"
     cluster = "cluster"
-    partition = "partition"
+    all_partitions = "partition"  # str has a method of that name
     exhaustive = "exhaustive"
 
 
@@ -188,6 +188,4 @@ def _show_sets(merged: MergePlan, names: list[str]) -> None:
         members = [names[q] for q in merged.sets[at]]
         more = f" and {len(members) - 6:,} more" if len(members) > 6 else ""
         rows.append((at, len(members), float(merged.sizes[at]), ", ".join(members[:6]) + more))
-    output.print(
-        table("Largest sets", ("set", "queries", "size", "which"), rows, numbers=("set", "queries", "size"))
-    )
+    output.print(table("Largest sets", ("set", "queries", "size", "which"), rows, numbers=("set", "queries", "size")))

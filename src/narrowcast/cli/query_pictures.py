@@ -48,7 +48,7 @@ def map_picture(plan: MergePlan, boxes: Floats, attributes: Sequence[str], path:
     if line:
         axes.set_yticks([])
     more = f" (of {len(attributes)} attributes, the first two)" if len(attributes) > 2 else ""
-    axes.set_title(f"{len(boxes):,} queries answered by {len(plan.sets):,} merged ones{more}", loc="left", pad=30)
+    axes.set_title(f"{len(boxes):,} queries answered by {len(plan.sets):,}{more}", loc="left", pad=30)
     _legend(axes, len(together), len(merged), len(alone))
     _save(figure, path)
 
@@ -101,8 +101,9 @@ def _legend(axes: Any, together: int, merged: int, alone: int) -> None:
 
     keys = []
     if merged:
-        keys.append(Patch(facecolor=(*_rgb(COLOURS[0]), 0.16), edgecolor=COLOURS[0], linewidth=1.6,
-                          label=f"{merged:,} merged quer{'y' if merged == 1 else 'ies'} (one colour each)"))  # fmt: skip
+        said = f"{merged:,} merged quer{'y' if merged == 1 else 'ies'} (a colour per set)"
+        fill = (*_rgb(COLOURS[0]), 0.16)
+        keys.append(Patch(facecolor=fill, edgecolor=COLOURS[0], linewidth=1.6, label=said))
         keys.append(Patch(facecolor="none", edgecolor=INK, linewidth=0.7, label=f"{together:,} queries in them"))
     if alone:
         keys.append(Patch(facecolor="none", edgecolor="#8d9299", linewidth=0.7, linestyle=(0, (3, 2)),
