@@ -60,10 +60,11 @@ def test_what_is_no_result_is_not_replaced(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / "mine.txt").write_text("precious")
-    with pytest.raises(InputError, match="is already there"), writing(out, overwrite=False):
-        pass
-    with pytest.raises(InputError, match="stays as it is"), writing(out, overwrite=True):
-        pass
-    with pytest.raises(InputError, match="a file where a folder"), writing(out / "mine.txt", overwrite=True):
-        pass
+    for overwrite in (False, True):
+        with pytest.raises(InputError, match="will not be overwritten"), writing(out, overwrite=overwrite):
+            pass
     assert (out / "mine.txt").read_text() == "precious"
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(InputError, match="a file where a folder"), writing(file, overwrite=True):
+        pass
