@@ -23,7 +23,7 @@ demo: setup  ## the main job on embedded defaults
 	$(BIN)/narrowcast demo
 
 test: setup  ## every test but the nightly sizes
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: setup  ## style, types, rooms
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -31,7 +31,7 @@ lint: setup  ## style, types, rooms
 	$(BIN)/lint-imports --no-logo
 
 check: lint  ## style, types, rooms, and the tests that need no Java
-	$(BIN)/python -m pytest -m 'not nightly and not spark'
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not nightly and not spark'
 
 nightly: setup  ## the large sizes: 10^5 profiles against SQLite, 10^4 against Spark SQL
 	$(BIN)/python -m pytest -m nightly

@@ -14,6 +14,14 @@ settings.register_profile("narrowcast", deadline=None, derandomize=True)
 settings.load_profile("narrowcast")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that start the JVM share one process; the slowest files start first, so that both cores end together."""
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, Any, Any]:
     """A user's machine may lack root, namespaces or a browser; CI may not: there a skip is a failure."""

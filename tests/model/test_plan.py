@@ -60,7 +60,7 @@ def test_an_existing_plan_is_replaced_only_when_asked(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_no_plan_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match="no plan"):
+    with pytest.raises(InputError, match=r"no plan\.json, so it will not be overwritten"):
         save(some_plan(), tmp_path, overwrite=True)
 
 

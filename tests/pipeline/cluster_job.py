@@ -18,7 +18,7 @@ def places(_: Any) -> list[str]:
 
 def main(master: str, inputs: str, out: str) -> None:
     loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    small = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.sql.shuffle.partitions": "4"}
+    small = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.sql.shuffle.partitions": "2"}
     spark = session(master, extra=loopback | small)
     if not master.startswith("local"):
         print("package:", *sorted(set(spark.sparkContext.range(0, 4, numSlices=4).mapPartitions(places).collect())))
@@ -28,7 +28,7 @@ def main(master: str, inputs: str, out: str) -> None:
             Path(f"{out}.begun").touch()
         print(f"{step.table}: {step.rows} rows, {step.seconds:.1f} s", flush=True)
 
-    measure(spark, find_inputs(inputs), out, Settings(key=("symbol",), partitions=12), explain=tell)
+    measure(spark, find_inputs(inputs), out, Settings(key=("symbol",), overlap=False, partitions=8), explain=tell)
     spark.stop()
 
 

@@ -40,13 +40,6 @@ def settings(key: str | None) -> Settings:
     return Settings(key=None if key is None else (key,), decay=Decay(HALF_LIFE_S, WINDOW_S))
 
 
-@pytest.fixture(scope="module")
-def measured(spark: Any, market: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("measured") / "by_symbol"
-    measure(spark, find_inputs(market), out, settings("symbol"))
-    return out
-
-
 def read(folder: Path, table: str) -> pd.DataFrame:
     return pd.read_parquet(folder / f"{table}.parquet")
 
@@ -88,11 +81,12 @@ def check(folder: Path, want: dict[str, Any]) -> None:
     assert want["audiences"] == got
 
 
-def test_tables_by_key_equal_a_recomputation(market: Path, measured: Path) -> None:
+def test_tables_by_key_equal_a_recomputation(spark: Any, market: Path, tmp_path: Path) -> None:
+    measure(spark, find_inputs(market), tmp_path / "out", settings("symbol"))
     messages, subscriptions = (pd.read_parquet(market / f"{n}.parquet") for n in ("messages", "subscriptions"))
     assert messages.isna().any().sum() >= 5
     want = statistics(messages, subscriptions, key="symbol", half_life_s=HALF_LIFE_S, window_s=WINDOW_S)
-    check(measured, want)
+    check(tmp_path / "out", want)
     assert min(v[0] for v in want["selectivity"].values()) < 0.5 < max(v[0] for v in want["selectivity"].values())
 
 
@@ -105,25 +99,23 @@ def test_tables_by_content_class_equal_a_recomputation(spark: Any, market: Path,
     )
 
 
-def test_any_number_of_partitions_and_a_second_run_give_the_same_bytes(
-    spark: Any, market: Path, measured: Path, tmp_path: Path
-) -> None:
-    def files(folder: Path) -> dict[str, bytes]:
-        return {p.name: p.read_bytes() for p in folder.iterdir() if p.suffix == ".parquet"}
+def test_any_number_of_partitions_and_a_second_run_give_the_same_bytes(spark: Any, tmp_path: Path) -> None:
+    workloads.write("market", tmp_path / "w", messages=3000, users=60, symbols=300, seed=4)
+    inputs = {n: p for n, p in find_inputs(tmp_path / "w").items() if n in ("messages", "subscriptions")}
 
-    first = files(measured)
-    assert len(first) == 11
-    for partitions in (1, 2, 8):
-        out = tmp_path / f"out{partitions}"
-        chosen = Settings(key=("symbol",), decay=Decay(HALF_LIFE_S, WINDOW_S), partitions=partitions)
-        measure(spark, find_inputs(market), out, chosen)
-        again = files(out)
-        assert again.keys() == first.keys()
-        assert [name for name in first if again[name] != first[name]] == []
-        a, b = read_manifest(measured), read_manifest(out)
-        for manifest in (a, b):
-            del manifest["written_at"], manifest["seconds"]
-        assert a == b
+    def run(name: str, partitions: int) -> tuple[dict[str, bytes], dict[str, Any]]:
+        chosen = Settings(decay=Decay(HALF_LIFE_S, WINDOW_S), partitions=partitions)
+        measure(spark, inputs, tmp_path / name, chosen)
+        manifest = read_manifest(tmp_path / name)
+        del manifest["written_at"], manifest["seconds"]
+        return {p.name: p.read_bytes() for p in (tmp_path / name).glob("*.parquet")}, manifest
+
+    first = run("one", 1)
+    assert len(first[0]) == 12
+    for name, partitions in (("again", 1), ("two", 2), ("eight", 8)):
+        tables, manifest = run(name, partitions)
+        assert [table for table in first[0] if tables.get(table) != first[0][table]] == []
+        assert (tables.keys(), manifest) == (first[0].keys(), first[1])
 
 
 @pytest.mark.parametrize(
@@ -228,14 +220,3 @@ def test_a_run_that_fails_leaves_nothing_and_the_next_one_completes(spark: Any, 
         measure(spark, inputs, out)
     measure(spark, inputs, out, overwrite=True)
     assert read_manifest(out)["tables"]["audiences"] == 1
-
-
-def test_a_folder_without_a_manifest_is_not_read_and_not_replaced(spark: Any, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "audiences.parquet").write_bytes(b"half")
-    with pytest.raises(InputError, match="no complete result here"):
-        read_manifest(out)
-    (tmp_path / "flows.csv").write_text("flow,rate\na,1\n")
-    with pytest.raises(InputError, match="stays as it is"):
-        measure(spark, {"flows": tmp_path / "flows.csv"}, out, overwrite=True)

@@ -181,7 +181,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
 
 def test_an_old_workload_is_replaced_only_when_asked(tmp_path: Path) -> None:
     first = written("mechanical", tmp_path / "w", seed=1)
-    with pytest.raises(InputError, match="not empty"):
+    with pytest.raises(InputError, match="already there"):
         written("mechanical", tmp_path / "w", seed=2)
     second = written("mechanical", tmp_path / "w", seed=2, overwrite=True, format="csv")
     assert not second["interest"].equals(first["interest"])

@@ -24,13 +24,14 @@ Maps = tuple[Ints, Ints]
 
 # Heats, as parts of the mean cost of a point: above the first everything melts, below the last
 # nothing moves any more.
-HOT, COLD = 0.31, 0.02
-# Work without a time limit, in visits × (sessions + 100); about six seconds of two cores.
-WORK = 3.5e9
+HOT, COLD = 0.2, 0.02
+# Work without a time limit, in sessions priced; about six seconds of two cores.
+WORK = 4e9
 ROUND = 8  # sweeps between two exchanges of groups among threads
 MOST_SWEEPS = 4000
 FEWEST_SWEEPS = 40  # with fewer an annealed plan is no better than a polished one
 PARTS = 2
+LARGE = 1e8  # work of one sweep above which polishing uses both threads too
 SMALL, RESTARTS = 48, 16
 
 
@@ -79,6 +80,7 @@ def search(
     rng = np.random.default_rng([seed, 1])
     best = polish(points, best, groups, prices, rng, clock)
     report = Report(points, groups, prices, clock, progress, _cost(points, best, groups, prices))
+    report.tell(best)
     for candidate in _annealed(points, best, groups, prices, rng, clock, report, work):
         polished = polish(points, candidate, groups, prices, rng, clock)
         if report.better(polished):
@@ -143,10 +145,15 @@ def _annealed(
         yield _cooled(points, start, groups, prices, sweeps, mean, rng, clock, report)
 
 
+def sweep_work(points: Points, sessions: int) -> int:
+    """What a sweep does: prices each session for each flow, and reads a byte of it for each user of the flow."""
+    return int(points.n * (sessions + 100) + points.users.size * sessions // 8) + 1
+
+
 def affordable(points: Points, start: Maps, groups: int, prices: Prices, clock: Clock, work: float) -> int:
     """How many sweeps there is time for."""
     if clock.limit is None:
-        return int(min(MOST_SWEEPS, work / (points.n * (start[1].size / PARTS + 100))))
+        return int(min(MOST_SWEEPS, work / sweep_work(points, start[1].size // PARTS)))
     state = pack(points, *start, groups)
     began = monotonic()
     anneal(points, state, prices, [0.0], np.random.default_rng(0))
@@ -221,10 +228,16 @@ def exchange(
 def polish(
     points: Points, maps: Maps, groups: int, prices: Prices, rng: np.random.Generator, clock: Clock, most: int = 30
 ) -> Maps:
-    """Only moves that lower the cost, until a sweep finds none."""
+    """Only moves that lower the cost, until a sweep finds none; a very large system gets a few rounds."""
+    size = sweep_work(points, maps[1].size)
+    if size > LARGE:
+        with ThreadPoolExecutor(PARTS) as threads:
+            for _ in range(min(most, 4 + int(WORK / size))):
+                maps = exchange(points, maps, groups, prices, [0.0], rng, threads)
+                if clock.spent >= 1:
+                    break
+        return maps
     state = pack(points, *maps, groups)
-    # A very large system is polished a few times only.
-    most = min(most, 2 + int(3 * WORK / max(points.n * (state.theta.size + 100), 1)))
     for _ in range(most):
         if anneal(points, state, prices, [0.0], rng) == 0 or clock.spent >= 1:
             break

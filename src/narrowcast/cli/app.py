@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from narrowcast.cli.answer import answer
 from narrowcast.cli.calibrate import calibrate
 from narrowcast.cli.demo import demo
 from narrowcast.cli.generate import generate
@@ -14,6 +15,7 @@ from narrowcast.cli.measure import measure
 from narrowcast.cli.plan_channels import channels
 from narrowcast.cli.plan_filters import filters
 from narrowcast.cli.plan_hybrid import hybrid
+from narrowcast.cli.plan_queries import queries
 from narrowcast.cli.profile import profile
 from narrowcast.cli.replay import replay
 
@@ -28,13 +30,13 @@ app = typer.Typer(
 )
 
 plan = typer.Typer(help="Plan: which way each message goes. One command per kind of plan.", no_args_is_help=True)
-for planner in (channels, hybrid, filters):
+for planner in (channels, hybrid, filters, queries):
     plan.command()(planner)
 
 for command in (demo, profile, match, generate, measure):
     app.command()(command)
 app.add_typer(plan, name="plan")
-for later in (replay, calibrate):
+for later in (replay, answer, calibrate):
     app.command()(later)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from narrowcast.cli._output import AsJson, output, print_json, table
 from narrowcast.cli._spark import Explain, Master, Memory, Overwrite, columns, running, say
+from narrowcast.errors import InputError
 
 
 def replay(
@@ -38,6 +39,8 @@ def replay(
     """
     from narrowcast.pipeline.replay import replay as run
 
+    if (subscriptions is None) == (interest is None):
+        raise InputError("give either --subscriptions or --interest: who wants what", name="subscriptions")
     made = columns(key) or ()
     with running(master, memory, "replaying") as (spark, report):
         result = run(

@@ -53,7 +53,8 @@ class _Read:
         self.group_of_session = np.full(top, -1)
         self.group_of_session[self.session_row] = self.group_row
         sent = self.session_of_flow >= 0
-        self.group_of_flow = np.where(sent, self.group_of_session[np.where(sent, self.session_of_flow, 0)], -1)
+        self.group_of_flow = np.full(interest.n_flows, -1)
+        self.group_of_flow[sent] = self.group_of_session[self.session_of_flow[sent]]
         self.n_groups = int(max(self.group_row.max(initial=-1), self.joined.max(initial=-1))) + 1
 
     def _lookup(self, table: Any, column: str, names: dict[str, int]) -> Any:

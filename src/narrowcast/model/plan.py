@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from narrowcast.errors import InputError
+from narrowcast.model.whole_folder import whole_folder
 from narrowcast.version import __version__
 
 FORMAT = 1
+HEAD = "plan.json"
 
 # The tables a plan of each kind has, with their columns.
 TABLES: dict[str, dict[str, tuple[str, ...]]] = {
@@ -31,7 +30,11 @@ TABLES: dict[str, dict[str, tuple[str, ...]]] = {
         "unicast": ("flow", "subscriber"),
     },
     "filters": {"trees": ("node", "parent", "flow", "load"), "filters": ("node",)},
-    "queries": {"merges": ("query", "set"), "channels": ("set", "dimension", "low", "high")},
+    "queries": {
+        "queries": ("query", "dimension", "low", "high"),
+        "merges": ("query", "set"),
+        "channels": ("set", "piece", "dimension", "low", "high"),
+    },
     "semantic": {
         "channels": ("channel", "expression", "rendezvous", "rate"),
         "channel_members": ("channel", "gateway"),
@@ -83,17 +86,10 @@ def fingerprint(path: str | Path) -> str:
 
 
 def save(plan: Plan, folder: str | Path, *, overwrite: bool = False) -> Path:
-    """Write the plan under a temporary name and rename it, so that a half-written plan is never read."""
+    """Write the plan whole or not at all, so that a half-written plan is never read."""
     import pyarrow.parquet as pq
 
-    target = Path(folder)
-    if target.exists() and not overwrite:
-        raise InputError(f"{target} is already there", name="out", got=str(target), hint="another name, or --overwrite")
-    if target.exists() and not (target / "plan.json").is_file():
-        raise InputError(f"{target} is there and is no plan; it stays as it is", name="out", got=str(target))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    half = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
+    with whole_folder(folder, marker=HEAD, overwrite=overwrite) as half:
         digests = {}
         for name, table in plan.tables.items():
             pq.write_table(table, half / f"{name}.parquet")
@@ -101,26 +97,11 @@ def save(plan: Plan, folder: str | Path, *, overwrite: bool = False) -> Path:
         head = {"format": FORMAT, "narrowcast": __version__, "kind": plan.kind, "seed": plan.seed}
         body = {name: getattr(plan, name) for name in _BODY}
         text = json.dumps(head | body | {"tables": digests}, indent=2, allow_nan=False, default=_plain)
-        (half / "plan.json").write_text(text + "\n", encoding="utf-8")
-        half.chmod(0o755)
-        _replace(half, target)
-    except BaseException:
-        shutil.rmtree(half, ignore_errors=True)
-        raise
-    return target
+        (half / HEAD).write_text(text + "\n", encoding="utf-8")
+    return Path(folder)
 
 
 _BODY = ("parameters", "inputs", "cost", "baselines", "lower_bound", "gap", "checks")
-
-
-def _replace(half: Path, target: Path) -> None:
-    if not target.exists():
-        os.rename(half, target)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent)) / target.name
-    os.rename(target, old)
-    os.rename(half, target)
-    shutil.rmtree(old.parent)
 
 
 def load(folder: str | Path) -> Plan:
@@ -129,10 +110,10 @@ def load(folder: str | Path) -> Plan:
     import pyarrow.parquet as pq
 
     source = Path(folder)
-    if not (source / "plan.json").is_file():
+    if not (source / HEAD).is_file():
         raise InputError(f"{source}: no plan here (no plan.json in it)", name="plan", got=str(source))
     try:
-        head = json.loads((source / "plan.json").read_text(encoding="utf-8"))
+        head = json.loads((source / HEAD).read_text(encoding="utf-8"))
         written, kind, digests = int(head["format"]), str(head["kind"]), dict(head["tables"])
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{source}/plan.json is damaged: {error}", name="plan", got=str(source)) from None

@@ -1,7 +1,7 @@
 """Take in the input tables: good rows typed, bad rows set aside with file, row and reason.
 
 Each row has at most one reason, the first that applies in the order of the checks: a line that is no
-row, a missing cell, a cell of the wrong type, a value out of bounds, a profile that does not parse, an
+row, a cell of the wrong type, a missing cell or a value out of bounds, a profile that does not parse, an
 unknown name, a key seen before. `rows in = accepted + quarantined` is counted by one aggregation over
 the checked rows; Spark's accumulators would count retried tasks twice.
 """

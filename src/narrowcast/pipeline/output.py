@@ -1,15 +1,8 @@
-"""A folder of result tables that is there complete or not at all.
-
-Tables go to a folder under another name beside the one to be; it is renamed when the last file, the
-manifest, is in it. A run that is killed leaves only the other name, and the next run removes it.
-"""
+"""A folder of result tables that is there complete or not at all."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.errors import InputError
+from narrowcast.model.whole_folder import whole_folder
 
 MANIFEST = "manifest.json"
 PIECE = 1_000_000
@@ -106,54 +100,8 @@ def _plain(table: Any) -> Any:
 @contextmanager
 def writing(out: str | Path, *, overwrite: bool, explain: Callable[[Step], None] | None = None) -> Iterator[Output]:
     """A folder to write tables into; it takes its name when the block ends well and is removed if not."""
-    target = Path(out)
-    _may_write(target, overwrite)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    for left in target.parent.glob(f".{target.name}.half-*"):
-        if not _alive(left):
-            shutil.rmtree(left, ignore_errors=True)
-    half = Path(tempfile.mkdtemp(prefix=f".{target.name}.half-{os.getpid()}-", dir=target.parent))
-    output = Output(half, explain)
-    try:
-        yield output
-        if not (half / MANIFEST).is_file():
-            raise RuntimeError("a result folder needs its manifest")
-        half.chmod(0o755)
-        _replace(half, target)
-    finally:
-        shutil.rmtree(half, ignore_errors=True)
-
-
-def _alive(half: Path) -> bool:
-    """Whether the process that writes a folder still runs: its number is in the name."""
-    try:
-        os.kill(int(half.name.rsplit("-", 2)[1]), 0)
-    except (ValueError, ProcessLookupError):
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _may_write(target: Path, overwrite: bool) -> None:
-    if target.is_file():
-        raise InputError(f"{target}: a file where a folder is to be written", name="out", got=str(target))
-    if not target.exists() or not any(target.iterdir()):
-        return
-    if not overwrite:
-        raise InputError(f"{target} is already there", name="out", got=str(target), hint="another name, or --overwrite")
-    if not (target / MANIFEST).is_file():
-        raise InputError(f"{target} is there and holds no {MANIFEST}; it stays as it is", name="out", got=str(target))
-
-
-def _replace(half: Path, target: Path) -> None:
-    if not target.exists():
-        half.rename(target)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old-", dir=target.parent))
-    target.rename(old / target.name)
-    half.rename(target)
-    shutil.rmtree(old)
+    with whole_folder(out, marker=MANIFEST, overwrite=overwrite) as half:
+        yield Output(half, explain)
 
 
 def write_manifest(output: Output, content: dict[str, Any]) -> None:

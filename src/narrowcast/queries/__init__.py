@@ -2,6 +2,7 @@
 
 from narrowcast.queries.answers import Answer, Client, Header, Query, answer, extract, headers
 from narrowcast.queries.constants import Constants, Prices, worked_constants
+from narrowcast.queries.delivery import read_answers
 from narrowcast.queries.live import LivePlan
 from narrowcast.queries.merging import METHODS, cost, merge
 from narrowcast.queries.physical import ChannelPlan, assign
@@ -39,5 +40,6 @@ __all__ = [
     "merge",
     "merge_profiles",
     "range_boxes",
+    "read_answers",
     "worked_constants",
 ]

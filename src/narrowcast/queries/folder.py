@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from narrowcast.errors import InputError
 from narrowcast.model.plan import Plan
+from narrowcast.queries.boxes import Floats, as_boxes
 from narrowcast.queries.plan import MergePlan
 
 
@@ -16,17 +18,21 @@ def as_plan(
     merged: MergePlan,
     attributes: Sequence[str],
     *,
+    boxes: ArrayLike,
     names: Sequence[str] | None = None,
+    clients: Sequence[str] | None = None,
     parameters: Mapping[str, Any] | None = None,
     inputs: Mapping[str, str] | None = None,
 ) -> Plan:
-    """The plan in the form that is written and checked: the set of each query, and the boxes of each set.
+    """The plan in the form that is written and checked: each query's box and sets, and the boxes of each set.
 
-    `channels` has a row per set, piece and dimension: a set's merged query is the union of its pieces.
-    `names` are the queries' own, by default their numbers.
+    `boxes` are those that were merged. `queries` has a row per query and dimension; `channels` one per set,
+    piece and dimension: a set's merged query is the union of its pieces. `names` are the queries' own, by
+    default their numbers; where clients use the same names, `clients` tells their queries apart.
 
     >>> from narrowcast.queries.merging import merge
-    >>> plan = as_plan(merge([[[0, 2]], [[1, 3]], [[9, 10]]], km=1, kt=1, ku=0.1), ["price"], names=["a", "b", "c"])
+    >>> three = [[[0, 2]], [[1, 3]], [[9, 10]]]
+    >>> plan = as_plan(merge(three, km=1, kt=1, ku=0.1), ["price"], boxes=three, names=["a", "b", "c"])
     >>> plan.tables["merges"].to_pydict()
     {'query': ['a', 'b', 'c'], 'set': [0, 0, 1]}
     >>> plan.tables["channels"].to_pylist()[0]
@@ -34,18 +40,23 @@ def as_plan(
     """
     import pyarrow as pa
 
+    ranges = as_boxes(boxes, finite=False)
     if len(attributes) != merged.boxes.shape[1]:
         raise InputError(
             f"attributes has {len(attributes)} names for {merged.boxes.shape[1]} dimensions", name="attributes"
         )
     pairs = sorted((query, at) for at, members in enumerate(merged.sets) for query in members)
-    named = [str(query) if names is None else names[query] for query, _ in pairs]
-    merges = pa.table({"query": pa.array(named, pa.string()), "set": pa.array([at for _, at in pairs], pa.int64())})
+    if {query for query, _ in pairs} != set(range(len(ranges))):
+        raise InputError(f"boxes has {len(ranges)} queries and the plan is of others", name="boxes", got=len(ranges))
+    whose = [query for query, _ in pairs]
+    merges = pa.table({**_named(whose, names, clients), "set": pa.array([at for _, at in pairs], pa.int64())})
+    each = np.repeat(np.arange(len(ranges)), len(attributes)).tolist()
+    asked = pa.table({**_named(each, names, clients), **_sides(ranges, attributes)})
     constants = {name: getattr(merged.constants, name) for name in ("km", "kt", "ku", "ka", "per_query", "per_object")}
     terms = merged.terms
     return Plan(
         kind="queries",
-        tables={"merges": merges, "channels": _channels(merged, attributes)},
+        tables={"queries": asked, "merges": merges, "channels": _channels(merged, attributes)},
         cost={
             "total": terms.total,
             "server": terms.server,
@@ -60,6 +71,25 @@ def as_plan(
     )
 
 
+def _named(queries: Sequence[int], names: Sequence[str] | None, clients: Sequence[str] | None) -> dict[str, Any]:
+    """The columns that say which query a row is about."""
+    import pyarrow as pa
+
+    found = {"query": pa.array([str(q) if names is None else names[q] for q in queries], pa.string())}
+    return found if clients is None else found | {"client": pa.array([clients[q] for q in queries], pa.string())}
+
+
+def _sides(boxes: Floats, attributes: Sequence[str]) -> dict[str, Any]:
+    """The columns with a row for each box and dimension."""
+    import pyarrow as pa
+
+    return {
+        "dimension": pa.array(list(attributes) * len(boxes), pa.string()),
+        "low": boxes[:, :, 0].ravel(),
+        "high": boxes[:, :, 1].ravel(),
+    }
+
+
 def _channels(merged: MergePlan, attributes: Sequence[str]) -> Any:
     import pyarrow as pa
 
@@ -72,8 +102,6 @@ def _channels(merged: MergePlan, attributes: Sequence[str]) -> Any:
         {
             "set": pa.array(np.repeat(sets, d), pa.int64()),
             "piece": pa.array(np.repeat(pieces, d), pa.int64()),
-            "dimension": pa.array(list(attributes) * total, pa.string()),
-            "low": boxes[:, :, 0].ravel(),
-            "high": boxes[:, :, 1].ravel(),
+            **_sides(boxes, attributes),
         }
     )

@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from narrowcast.errors import InputError
+from narrowcast.model.whole_folder import whole_folder
 from narrowcast.workloads._checks import choice, share, whole
 from narrowcast.workloads.tables.market import market_tables
 from narrowcast.workloads.tables.places import overlay_tables, rectangles_tables, tree_demand_tables
@@ -90,21 +89,15 @@ def write(
     whole("seed", seed)
     arguments = _arguments(kind, options, messages=messages, users=users, seed=seed)
     out = Path(out_dir)
-    _may_write(out, overwrite)
-    sources = TABLES[kind](**arguments)
-    partial = _temporary(out)
-    try:
+    with whole_folder(out, marker=MANIFEST, overwrite=overwrite) as partial:
         made, planted = {}, []
-        for source in sources:
+        for source in TABLES[kind](**arguments):
             made[source.name], bad = _write_table(source, partial, format, bad_rows, seed, progress)
             planted += bad
         if bad_rows:
             lines = (json.dumps(asdict(p)) + "\n" for p in planted)
             (partial / PLANTED).write_text("".join(lines), encoding="utf-8")
         _write_manifest(partial, kind, format, bad_rows, arguments, made)
-        _put_in_place(partial, out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return {name: Written(out / table.path.name, table.rows, table.planted) for name, table in made.items()}
 
 
@@ -115,33 +108,6 @@ def _arguments(kind: str, options: dict[str, Any], **common: int | None) -> dict
     if common["messages"] is not None:
         whole("messages", common["messages"])
     return {name: value for name, value in common.items() if value is not None} | options
-
-
-def _may_write(out: Path, overwrite: bool) -> None:
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out}: a file where a folder is to be written", name="out_dir", got=str(out))
-    if not out.exists() or not any(out.iterdir()):
-        return
-    if not overwrite:
-        raise InputError(f"{out}: the folder is not empty", name="out_dir", hint="another folder, or overwrite")
-    if not (out / MANIFEST).exists():
-        raise InputError(
-            f"{out}: the folder holds no {MANIFEST}, so it will not be overwritten",
-            name="out_dir",
-            hint="another folder",
-        )
-
-
-def _temporary(out: Path) -> Path:
-    """A new folder beside the one to be, so that renaming stays on one disk."""
-    place = out.absolute()
-    partial = place.with_name(f".{place.name}.partial-{os.getpid()}")
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir()
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror}", name="out_dir", got=str(out)) from None
-    return partial
 
 
 def _write_table(
@@ -172,19 +138,3 @@ def _write_manifest(
         "tables": {n: {"file": t.path.name, "rows": t.rows, "planted": t.planted} for n, t in made.items()},
     }
     (folder / MANIFEST).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-def _put_in_place(partial: Path, out: Path) -> None:
-    """Rename; what was there goes only after the new folder is in its place."""
-    place = out.absolute()
-    if not place.exists():
-        partial.rename(place)
-        return
-    old = place.with_name(f".{place.name}.old-{os.getpid()}")
-    place.rename(old)
-    try:
-        partial.rename(place)
-    except OSError:
-        old.rename(place)
-        raise
-    shutil.rmtree(old)

@@ -1,0 +1,83 @@
+"""`narrowcast answer`: run merged queries over a table and write what goes to each channel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrowcast.cli._output import AsJson, Seed, notes, output, print_json, table
+from narrowcast.cli._planning import Strict
+from narrowcast.cli._spark import Explain, Master, Memory, Overwrite, columns, running, say
+from narrowcast.cli.plan_queries import Attributes, Km, Kt, Ku, Method, MethodOption, Procedure, ProcedureOption
+
+
+def answer(
+    queries: Annotated[Path, typer.Argument(help="The queries table: query, client, profile (a range).")],
+    data: Annotated[
+        str, typer.Argument(metavar="TABLE", help="What they ask: Parquet, CSV, JSON lines or a Spark table.")
+    ],
+    out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet.")],
+    attributes: Attributes = None,
+    method: MethodOption = Method.pair,
+    procedure: ProcedureOption = Procedure.rectangle,
+    km: Km = 365e-5,
+    kt: Kt = 3.25e-5,
+    ku: Ku = 0.16e-5,
+    incremental: Annotated[
+        Path | None, typer.Option(help="Send only rows that are new since the last run with this folder of state.")
+    ] = None,
+    master: Master = "local[*]",
+    memory: Memory = "1g",
+    explain: Explain = False,
+    overwrite: Overwrite = False,
+    strict: Strict = False,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> None:
+    """Answer all queries by few merged ones, in one scan of the table.
+
+    Each channel's rows go to `--out` as Parquet with a JSON header that says who takes what from them;
+    `narrowcast.queries.Client` takes exactly its own answers out. With `--incremental` a channel carries
+    only the rows beyond those of the last run, repeats counted; while the queries stay, so do the channels.
+
+    Examples:
+
+        narrowcast answer queries.parquet places.parquet --out answers
+
+        narrowcast answer queries.csv places.parquet --out tuesday --incremental state --procedure exact
+    """
+    from narrowcast.pipeline.answer import Merging
+    from narrowcast.pipeline.answer import answer as run
+    from narrowcast.queries import Constants
+
+    merging = Merging(columns(attributes), method.value, procedure.value, Constants(km, kt, ku), seed)
+    with running(master, memory, "answering") as (spark, report):
+        result = run(
+            spark,
+            queries,
+            data,
+            out,
+            merging,
+            incremental=incremental,
+            strict=strict,
+            overwrite=overwrite,
+            explain=say if explain else None,
+            progress=report,
+        )
+    if result.set_aside:
+        notes.print(f"[yellow]{result.set_aside:,} bad rows set aside[/] in {out / 'quarantine.parquet'}")
+    told = {
+        "queries": result.queries,
+        "channels": result.channels,
+        "rows": result.rows,
+        "set_aside": result.set_aside,
+        **({} if incremental is None else {"gone": result.gone, "everything_sent": result.fresh}),
+    }
+    if json:
+        steps = [{"step": s.table, "rows": s.rows, "seconds": s.seconds} for s in result.steps]
+        print_json(told | {"steps": steps, "folder": out})
+        return
+    rows = [(name.replace("_", " "), value) for name, value in told.items()]
+    output.print(table(f"Answered in {out}", ("", "count"), rows, numbers=("count",)))

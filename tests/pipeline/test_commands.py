@@ -1,0 +1,53 @@
+"""The commands on Spark, as a person runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def narrowcast(*words: object) -> subprocess.CompletedProcess[str]:
+    code = "from narrowcast.cli import main; main()"
+    command = [sys.executable, "-c", code, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=500)
+
+
+@pytest.mark.spark
+def test_measure_writes_a_folder_and_says_what_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "flows.csv").write_text("flow,rate\na,1\nb,2\nc,-1\n")
+    (tmp_path / "interest.csv").write_text("flow,subscriber\na,x\nb,x\n")
+    done = narrowcast("measure", tmp_path, "--out", tmp_path / "out", "--master", "local[1]", "--explain", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["set_aside"] == {"flows": 1, "interest": 0}
+    assert "1 bad rows set aside" in done.stderr
+    assert "audiences" in done.stderr
+    assert (tmp_path / "out" / "manifest.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("measure", "nowhere", "--out", "out"), "nowhere: no such folder"),
+        (("measure", ".", "--out", "out"), "no input table here"),
+        (("measure", "nowhere"), "Missing option '--out'"),
+        (("measure", "tables", "--out", "out", "--half-life", "-1"), "half_life_s is -1.0; it must be above 0"),
+        (("measure", "tables", "--out", "out", "--type", "price=money"), "'price=money' is no attribute with its type"),
+        (("measure", "tables", "--out", "out", "--key", "a,,b"), "'a,,b' is no list of column names"),
+        (("replay", "plan", "log.parquet"), "Missing option '--key'"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_one_line_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "flows.csv").write_text("flow,rate\na,1\n")
+    done = narrowcast(*words)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
