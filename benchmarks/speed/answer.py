@@ -33,7 +33,7 @@ PIECE = 1_000_000
 
 
 def make(folder: Path, rows: int, queries: int, side: float, seed: int = 0) -> None:
-    """Places crowded as the queries are, in a square of 400; queries as the study draws them."""
+    """Rows spread evenly over a square of 400; queries crowded as the study draws them."""
     rng = np.random.default_rng(seed)
     boxes = nc.workloads.rectangles(n=queries, side=(side / 2, side), seed=seed)
     writer = None

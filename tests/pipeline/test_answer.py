@@ -101,7 +101,8 @@ def test_the_table_is_read_once_for_all_queries(spark: Any, inputs: Any) -> None
 
     queries = [nc.queries.Query(str(i), "c", nc.Profile.parse(text)) for i, text in enumerate(PROFILES)]
     channels = [Header(i, query.profile, (query,)) for i, query in enumerate(queries)]
-    plan = answered(table_rows(spark, inputs[1], queries), channels)._jdf.queryExecution().executedPlan().toString()
+    rows, _ = table_rows(spark, inputs[1], queries)
+    plan = answered(rows, channels)._jdf.queryExecution().executedPlan().toString()
     assert plan.count("FileScan") == 1
 
 
@@ -170,8 +171,12 @@ def test_a_run_that_dies_before_its_folder_is_there_sends_the_same_again(
 def test_text_tables_are_typed_and_missing_columns_named(spark: Any, inputs: Any, tmp_path: Path) -> None:
     import pyarrow.csv as csv
 
-    csv.write_csv(pa.table({"x": [1, 4, 9], "y": [1.5, 4.0, 0.0], "n": [1, 1, 1]}), tmp_path / "table.csv")
-    answer(spark, (inputs[0], tmp_path / "table.csv"), tmp_path / "out")
+    csv.write_csv(
+        pa.table({"x": [1, 4, 3], "y": [1.5, 4.0, 2.0], "n": [1, 1, 1], "size": [1, 1, -1]}), tmp_path / "table.csv"
+    )
+    result = answer(spark, (inputs[0], tmp_path / "table.csv"), tmp_path / "out")
+    assert result.set_aside == 3
+    assert pq.read_table(tmp_path / "out" / "table_quarantine.parquet")["row"].to_pylist() == [3]
     client = Client("c0")
     for got in read_answers(tmp_path / "out", "c0"):
         client.receive(got)

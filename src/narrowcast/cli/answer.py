@@ -67,7 +67,9 @@ def answer(
             progress=report,
         )
     if result.set_aside:
-        notes.print(f"[yellow]{result.set_aside:,} bad rows set aside[/] in {out / 'quarantine.parquet'}")
+        notes.print(
+            f"[yellow]{result.set_aside:,} bad rows set aside[/], see {out}/*quarantine.parquet", soft_wrap=True
+        )
     told = {
         "queries": result.queries,
         "channels": result.channels,

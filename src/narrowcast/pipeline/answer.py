@@ -25,7 +25,7 @@ from narrowcast.errors import InputError
 from narrowcast.model.quarantine import Quarantine
 from narrowcast.pipeline.answer_state import Earlier, earlier, write_state
 from narrowcast.pipeline.apart import CHANNEL, exact_times, write_apart
-from narrowcast.pipeline.ingest import ingest
+from narrowcast.pipeline.ingest import Ingested, ingest
 from narrowcast.pipeline.output import Output, Step, write_manifest, writing
 from narrowcast.pipeline.progress import Reporter, watched
 from narrowcast.pipeline.query_sizes import grid
@@ -84,11 +84,12 @@ def answer(
 ) -> Answered:
     """Merge the queries, run them over the table in one scan, and write each channel's answer and header.
 
-    Bad rows of the queries go to `quarantine.parquet`. With `incremental`, a folder that keeps what was
-    answered last, a channel carries only rows that are new: those beyond the earlier answer's, counted
-    with their repeats, so that adding them to it holds every row of the new one. Rows that are gone are
-    counted, not taken back. While queries and parameters stay the same so do the channels; when they
-    change, everything is sent again.
+    Bad rows of the queries go to `quarantine.parquet`, those of a table of text to `table_quarantine.parquet`.
+
+    With `incremental`, a folder that keeps what was answered last, a channel carries only rows that are new:
+    those beyond the earlier answer's, counted with their repeats, so that adding them to it holds every row
+    of the new one. Rows that are gone are counted, not taken back. While queries and parameters stay the
+    same so do the channels; when they change, everything is sent again.
 
     The folder is complete or not there. It is put in place before the state moves on: a run that dies in
     between is repeated with `overwrite` and writes the same again.
@@ -98,7 +99,7 @@ def answer(
     if not asked:
         raise InputError(f"{queries}: no query is left to answer", name="queries", hint="see what is set aside")
     with watched(spark, progress), writing(out, overwrite=overwrite, explain=explain) as output:
-        rows = table_rows(spark, table, asked)
+        rows, bad = table_rows(spark, table, asked, strict=strict)
         last = None if incremental is None else earlier(incremental, asked, merging, rows.schema)
         channels = last.headers if last is not None else _planned(rows, asked, merging, output)
         found = answered(rows, channels)
@@ -110,21 +111,27 @@ def answer(
             counts, gone = _write_new(spark, state.rows(spark), last, channels, output)
         if aside.rows:
             aside.write(output.folder / "quarantine.parquet")
-        write_manifest(output, _about(asked, channels, counts, gone, merging, last, incremental, aside))
+        if bad is not None and bad.n_quarantined:
+            output.write("table_quarantine", bad.quarantine, ("table", "file", "row"))
+        set_aside = len(aside.rows) + (0 if bad is None else bad.n_quarantined)
+        write_manifest(output, _about(asked, channels, counts, gone, merging, last, incremental, set_aside))
         steps = tuple(output.steps)
     if state is not None:
         state.keep()
     fresh = incremental is not None and last is None
-    return Answered(Path(out), len(asked), len(channels), sum(counts.values()), gone, fresh, len(aside.rows), steps)
+    return Answered(Path(out), len(asked), len(channels), sum(counts.values()), gone, fresh, set_aside, steps)
 
 
-def table_rows(spark: SparkSession, table: str | Path, queries: Sequence[Query]) -> DataFrame:
-    """The table that is asked: Parquet and Spark tables as they are, text typed as messages are."""
-    raw = read(spark, table, "table")
+def table_rows(
+    spark: SparkSession, table: str | Path, queries: Sequence[Query], *, strict: bool = False
+) -> tuple[DataFrame, Ingested | None]:
+    """The table that is asked: Parquet and Spark tables as they are; text typed as messages are, bad rows apart."""
+    raw, taken = read(spark, table, "table"), None
     if raw.kind == "typed":
         rows = raw.frame.drop(FILE, ROW, BROKEN)
     else:
-        rows = ingest(spark, table, "messages").rows.drop(FILE, ROW)
+        taken = ingest(spark, table, "messages", strict=strict)
+        rows = taken.rows.drop(FILE, ROW)
     for query in queries:
         for name in query.profile.attributes:
             if name not in rows.columns:
@@ -135,7 +142,7 @@ def table_rows(spark: SparkSession, table: str | Path, queries: Sequence[Query])
                 )
     if CHANNEL in rows.columns:
         raise InputError(f"{table}: the column name {CHANNEL!r} is taken", name=CHANNEL, hint="rename it")
-    return rows
+    return rows, taken
 
 
 def answered(rows: DataFrame, channels: Sequence[Header]) -> DataFrame:
@@ -237,12 +244,12 @@ def _about(
     merging: Merging,
     last: Earlier | None,
     incremental: str | Path | None,
-    aside: Quarantine,
+    set_aside: int,
 ) -> dict[str, Any]:
     return {
         "narrowcast": narrowcast.__version__,
         "queries": len(asked),
-        "set_aside": len(aside.rows),
+        "set_aside": set_aside,
         "method": merging.method,
         "procedure": merging.procedure,
         "channels": [
