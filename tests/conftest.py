@@ -14,6 +14,7 @@ settings.register_profile("narrowcast", deadline=None, derandomize=True)
 settings.load_profile("narrowcast")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that start the JVM share one process; the slowest files start first, so that both cores end together."""
     for item in items:
@@ -39,6 +40,7 @@ def spark() -> Iterator[Any]:
 
     # Tests are many short jobs: compiling them well costs more than it saves.
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    running = session(master="local[2]", extra={"spark.driver.extraJavaOptions": quick})
+    interpreted = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    running = session(master="local[2]", extra={"spark.driver.extraJavaOptions": quick} | interpreted)
     yield running
     running.stop()

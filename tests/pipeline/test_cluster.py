@@ -19,7 +19,7 @@ from narrowcast import workloads
 from narrowcast.pipeline.java import java_home
 
 # Three JVMs and four Pythons that compile: slow on a busy machine.
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(1500)]
 JOB = Path(__file__).with_name("cluster_job.py")
 
 

@@ -90,6 +90,7 @@ def test_tables_by_key_equal_a_recomputation(spark: Any, market: Path, tmp_path:
     assert min(v[0] for v in want["selectivity"].values()) < 0.5 < max(v[0] for v in want["selectivity"].values())
 
 
+@pytest.mark.nightly
 def test_tables_by_content_class_equal_a_recomputation(spark: Any, market: Path, tmp_path: Path) -> None:
     measure(spark, find_inputs(market), tmp_path / "out", settings(None))
     messages, subscriptions = (pd.read_parquet(market / f"{n}.parquet") for n in ("messages", "subscriptions"))
@@ -99,6 +100,7 @@ def test_tables_by_content_class_equal_a_recomputation(spark: Any, market: Path,
     )
 
 
+@pytest.mark.nightly
 def test_any_number_of_partitions_and_a_second_run_give_the_same_bytes(spark: Any, tmp_path: Path) -> None:
     workloads.write("market", tmp_path / "w", messages=3000, users=60, symbols=300, seed=4)
     inputs = {n: p for n, p in find_inputs(tmp_path / "w").items() if n in ("messages", "subscriptions")}
