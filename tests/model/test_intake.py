@@ -92,3 +92,18 @@ def test_a_broken_tree_stops_with_its_row(tmp_path: Path, rows: str, says: str) 
     (tmp_path / "tree.csv").write_text("node,parent\n" + rows)
     with pytest.raises(InputError, match=says):
         read_tree(tmp_path / "tree.csv")
+
+
+@pytest.mark.parametrize(
+    ("flows", "pairs", "says"),
+    [
+        ("", "", "nothing to plan"),
+        ("A,1\n", "B,x\n", "nothing to plan"),
+        ("A,1e308\nB,1e308\n", "A,x\nB,y\n", "so large"),
+    ],
+)
+def test_no_wishes_and_huge_rates_stop_with_one_line(tmp_path: Path, flows: str, pairs: str, says: str) -> None:
+    (tmp_path / "flows.csv").write_text("flow,rate\n" + flows)
+    (tmp_path / "interest.csv").write_text("flow,subscriber\n" + pairs)
+    with pytest.raises(InputError, match=says):
+        read_interest(tmp_path / "flows.csv", tmp_path / "interest.csv", Quarantine())

@@ -36,6 +36,8 @@ def read_interest(flows: str | Path, interest: str | Path, quarantine: Quarantin
     sieve_pairs.refuse(index < 0, "flow is not in the flows table")
     users, user_names = _codes(user)
     sieve_pairs.refuse(_repeats(index * (len(user_names) + 1) + users, sieve_pairs.good), "the pair appears twice")
+    if not sieve_pairs.good.any():
+        raise InputError(f"{interest}: nobody wants any flow, so there is nothing to plan", name="interest")
     users, kept = users[sieve_pairs.good], np.unique(users[sieve_pairs.good])
     return Interest.from_pairs(
         index[sieve_pairs.good],

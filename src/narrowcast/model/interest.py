@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike
 from narrowcast.errors import InputError
 from narrowcast.model._arrays import Floats, Ints, amounts, frozen, indices
 
+# Costs are sums of rates times users, and searches square them.
+LARGEST = 1e70
+
 
 @dataclass(frozen=True, eq=False)
 class Interest:
@@ -55,6 +58,8 @@ class Interest:
         if flows.size != users.size:
             raise InputError(f"flow has {flows.size} entries and user {users.size}; they are pairs", name="user")
         total = int(n_users if n_users is not None else users.max(initial=-1) + 1)
+        if not float(rate.sum(dtype=np.longdouble)) * max(total, 1) < LARGEST:
+            raise InputError("rates are so large that costs overflow", name="rates", hint="use a larger unit")
         pair = np.unique(flows * max(total, 1) + users)
         flows, users = np.divmod(pair, max(total, 1))
         offsets = np.zeros(n_flows + 1, np.int64)
