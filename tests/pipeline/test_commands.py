@@ -51,3 +51,23 @@ def test_what_cannot_be_used_is_said_in_one_line_before_spark_starts(
     assert done.returncode == 2
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.spark
+@pytest.mark.nightly
+def test_channels_are_planned_on_spark_when_asked(tmp_path: Path) -> None:
+    (tmp_path / "flows.csv").write_text("flow,rate\na,1\nb,2\nc,-1\n")
+    (tmp_path / "interest.csv").write_text("flow,subscriber\na,x\nb,x\nb,y\n")
+    tables = (tmp_path / "flows.csv", tmp_path / "interest.csv")
+    few = ("--groups", 2, "--sessions", 2)
+    done = narrowcast("plan", "channels", *tables, *few, "--master", "local[1]", "--out", tmp_path / "plan", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["made_on"], result["set_aside"], result["cost"]["excess"]) == ("driver", 1, 0.0)
+    assert (tmp_path / "plan" / "plan.json").is_file()
+
+
+def test_limits_are_refused_on_spark_before_it_starts(tmp_path: Path) -> None:
+    done = narrowcast("plan", "channels", "f.csv", "i.csv", "--master", "local[1]", "--time-limit", "5")
+    assert done.returncode == 1
+    assert "limits and time limits are not kept on Spark" in done.stderr

@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from narrowcast.errors import InputError
 from narrowcast.pipeline.output import read_manifest, write_manifest, writing
+from narrowcast.pipeline.sizing import are_small
 
 WRITE_AND_HANG = """
 import sys, time
@@ -68,3 +71,33 @@ def test_what_is_no_result_is_not_replaced(tmp_path: Path) -> None:
     file.write_text("")
     with pytest.raises(InputError, match="a file where a folder"), writing(file, overwrite=True):
         pass
+
+
+@pytest.mark.spark
+def test_a_table_of_many_pieces_has_the_rows_of_one_in_the_same_order(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [(f"f{k * 37 % 300:03d}", k % 3, float(k)) for k in range(300)]
+    frame = spark.createDataFrame(rows, "flow string, n bigint, x double").repartition(3)
+    for name, piece in (("whole", 300), ("cut", 80)):
+        monkeypatch.setattr("narrowcast.pipeline.output.PIECE", piece)
+        with writing(tmp_path / name, overwrite=False) as output:
+            output.write("table", frame, ("n", "flow"))
+            write_manifest(output, {})
+    whole, cut = (pq.read_table(tmp_path / name / "table.parquet") for name in ("whole", "cut"))
+    assert whole.to_pylist() == [dict(zip(("flow", "n", "x"), row, strict=True)) for row in sorted(rows, key=_key)]
+    assert cut.equals(whole)
+
+
+def _key(row: tuple[str, int, float]) -> tuple[int, str]:
+    return row[1], row[0]
+
+
+def test_inputs_are_small_only_if_all_of_them_are_here_and_small(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    assert are_small([tmp_path / "a.csv", tmp_path])
+    assert not are_small([tmp_path / "a.csv", "hdfs://host/messages.parquet"])
+    assert not are_small([])
+    with (tmp_path / "b.csv").open("wb") as large:
+        large.truncate(1 << 30)
+    assert not are_small([tmp_path])

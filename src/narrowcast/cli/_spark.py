@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,13 +23,14 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier
 
 
 @contextmanager
-def running(master: str, memory: str, what: str) -> Iterator[tuple[Any, Reporter]]:
-    """A Spark session and a reporter that moves a progress bar; both end with the block."""
+def running(master: str, memory: str, what: str, sources: Iterable[str | Path] = ()) -> Iterator[tuple[Any, Reporter]]:
+    """A Spark session for inputs of this size and a reporter that moves a progress bar; both end with the block."""
     from narrowcast.pipeline.session import session
+    from narrowcast.pipeline.sizing import are_small
 
     with progress() as bar:
         task = bar.add_task("starting Spark", total=None)
-        spark = session(master, memory=memory)
+        spark = session(master, memory=memory, quick=are_small(sources))
         bar.update(task, description=what)
         try:
             yield spark, lambda done, total: bar.update(task, completed=done, total=total or None)

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
 
-import narrowcast
-from narrowcast.errors import InputError
+from narrowcast.errors import InputError, PlanError
+from narrowcast.evaluate.queries import queries_faults
 from narrowcast.model.quarantine import Quarantine
 from narrowcast.pipeline.answer_state import Earlier, earlier, write_state
 from narrowcast.pipeline.apart import CHANNEL, exact_times, write_apart
@@ -31,9 +32,11 @@ from narrowcast.pipeline.progress import Reporter, watched
 from narrowcast.pipeline.query_sizes import grid
 from narrowcast.pipeline.read import BROKEN, FILE, ROW, read
 from narrowcast.profiles import Matcher
-from narrowcast.queries import Constants, GridHistogram, Header, Query, headers, merge, range_boxes
+from narrowcast.queries import Constants, GridHistogram, Header, MergePlan, Query, headers, merge, range_boxes
 from narrowcast.queries.delivery import channel_header, channel_rows
+from narrowcast.queries.folder import as_plan
 from narrowcast.queries.intake import read_queries, shared_attributes
+from narrowcast.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -176,9 +179,18 @@ def _planned(rows: DataFrame, asked: Sequence[Query], merging: Merging, output: 
         seed=merging.seed,
         constants=merging.constants,
     )
+    refuse_unsound(plan, asked, boxes, along)
     channels = headers(asked, boxes, plan, along)
     output.note("channels (planned)", len(channels), time.perf_counter() - start)
     return channels
+
+
+def refuse_unsound(plan: MergePlan, asked: Sequence[Query], boxes: NDArray[np.float64], along: Sequence[str]) -> None:
+    """A plan that would cut an answer short is not run; who judges it had no part in making it."""
+    names, clients = [query.query for query in asked], [query.client for query in asked]
+    faults = queries_faults(as_plan(plan, along, boxes=boxes, names=names, clients=clients))
+    if faults:
+        raise PlanError(f"the plan is unsound and was not run: {faults[0]}")
 
 
 def histogram(rows: DataFrame, attributes: Sequence[str]) -> GridHistogram:
@@ -247,7 +259,7 @@ def _about(
     set_aside: int,
 ) -> dict[str, Any]:
     return {
-        "narrowcast": narrowcast.__version__,
+        "narrowcast": __version__,
         "queries": len(asked),
         "set_aside": set_aside,
         "method": merging.method,

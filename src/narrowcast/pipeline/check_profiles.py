@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -12,12 +11,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from narrowcast.errors import InputError
 from narrowcast.pipeline.tables import TableSpec
 from narrowcast.pipeline.verdicts import KIND, judged, verdict
-from narrowcast.profiles.sets import ValueSet
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from narrowcast.profiles import Profile
 
 
 def profiles_checked(frame: DataFrame, described: TableSpec) -> DataFrame:
@@ -38,6 +34,7 @@ def _faults(batches: Iterator[pa.RecordBatch], ranges: bool) -> Iterator[pa.Reco
     import pyarrow as pa
 
     from narrowcast.profiles import Profile
+    from narrowcast.queries.intake import check_range
 
     for batch in batches:
         texts, faults = [], []
@@ -45,21 +42,10 @@ def _faults(batches: Iterator[pa.RecordBatch], ranges: bool) -> Iterator[pa.Reco
             try:
                 profile = Profile.parse(text)
                 if ranges:
-                    _range(profile)
+                    check_range(profile)
             except InputError as error:
                 texts.append(text)
-                faults.append(" ".join(str(error).split()))
+                faults.append(" ".join(str(error).split()).removeprefix("profile: "))
         yield pa.RecordBatch.from_pydict(
             {"profile": pa.array(texts, pa.string()), "_fault": pa.array(faults, pa.string())}
         )
-
-
-def _range(profile: Profile) -> None:
-    """A query must be a range: one interval of numbers for each attribute."""
-    boxes = profile.boxes
-    plain = ValueSet()
-    if boxes is None or len(boxes) != 1 or not boxes[0]:
-        raise InputError("not a range: it must be one box of intervals")
-    for name, values in boxes[0].items():
-        if len(values.number) != 1 or replace(values, number=()) != plain:
-            raise InputError(f"not a range: {name} must lie in one interval of numbers")

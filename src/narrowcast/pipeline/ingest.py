@@ -16,6 +16,7 @@ from pathlib import Path
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import TimestampType
 
 from narrowcast.errors import InputError
 from narrowcast.pipeline import convert
@@ -23,6 +24,7 @@ from narrowcast.pipeline.check_names import first_of_key, names_known
 from narrowcast.pipeline.check_profiles import profiles_checked
 from narrowcast.pipeline.check_tree import tree_checked
 from narrowcast.pipeline.read import BROKEN, FILE, ROW, Raw, read
+from narrowcast.pipeline.sizing import sized
 from narrowcast.pipeline.tables import Column as Described
 from narrowcast.pipeline.tables import TableSpec, spec
 from narrowcast.pipeline.verdicts import KIND, REASON, first, judged, says, verdict
@@ -36,7 +38,8 @@ class Ingested:
     """A table taken in: its good rows, its bad rows, and how many there were of each.
 
     `rows` keep where they stood (`_file`, `_row`); `quarantine` has table, file, row, kind, reason and
-    the raw row as JSON. `types` are the attributes' types, as given or found.
+    the raw row as JSON. `types` are the attributes' types, as given or found; `times_us` the first and last
+    time of good messages, in microseconds since 1970.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Ingested:
     n_in: int
     n_bad: Mapping[str, int]
     types: Mapping[str, str] = field(default_factory=dict)
+    times_us: tuple[int, int] | None = None
 
     @property
     def n_accepted(self) -> int:
@@ -71,19 +75,31 @@ def ingest(
     have. `strict` raises an InputError at the first bad row instead. A missing file or column always
     does.
     """
-    described = spec(name)
+    with sized(spark, [source]):
+        return _ingest(spark, source, spec(name), known or {}, types or {}, strict)
+
+
+def _ingest(
+    spark: SparkSession,
+    source: str | Path,
+    described: TableSpec,
+    known: Mapping[str, Ingested],
+    types: Mapping[str, str],
+    strict: bool,
+) -> Ingested:
+    name = described.name
     raw = read(spark, source, name)
     _check_columns(raw, described)
-    checked, found = _typed(raw, described, dict(types or {}))
+    checked, found = _typed(raw, described, dict(types))
     checked = _checked(checked, raw, described)
     checked = profiles_checked(checked, described)
-    checked = names_known(checked, described, {n: t.rows for n, t in (known or {}).items()})
+    checked = names_known(checked, described, {n: t.rows for n, t in known.items()})
     checked = tree_checked(checked) if name == "tree" else checked
     checked = first_of_key(checked, described)
     if not described.free:
         # Read by several steps; a message log is too large to keep, and cheap to check again.
         checked = checked.persist(StorageLevel.MEMORY_AND_DISK)
-    counts = {row[KIND]: row["count"] for row in checked.groupBy(KIND).count().collect()}
+    counts, times = _counted(checked)
     bad = {kind: counts[kind] for kind in sorted(k for k in counts if k is not None)}
     quarantine = _quarantine(checked, name)
     if strict and bad:
@@ -94,7 +110,21 @@ def ingest(
             hint="without --strict it is set aside",
         )
     rows = checked.where(F.col(KIND).isNull()).drop(KIND, REASON, RAW, BROKEN)
-    return Ingested(name, rows, quarantine, sum(counts.values()), bad, found)
+    return Ingested(name, rows, quarantine, sum(counts.values()), bad, found, times)
+
+
+def _counted(checked: DataFrame) -> tuple[dict[str | None, int], tuple[int, int] | None]:
+    """Rows by kind of fault (None: good), and the first and last time of the good ones, in one pass."""
+    time = F.unix_micros("ts") if "ts" in checked.columns and _is_time(checked) else F.lit(None).cast("long")
+    sums = [F.count("*").alias("n"), F.min(time).alias("first"), F.max(time).alias("last")]
+    found = {row[KIND]: row for row in checked.groupBy(KIND).agg(*sums).collect()}
+    good = found.get(None)
+    times = None if good is None or good["first"] is None else (int(good["first"]), int(good["last"]))
+    return {kind: int(row["n"]) for kind, row in found.items()}, times
+
+
+def _is_time(frame: DataFrame) -> bool:
+    return isinstance(frame.schema["ts"].dataType, TimestampType)
 
 
 def _check_columns(raw: Raw, described: TableSpec) -> None:
@@ -205,8 +235,8 @@ def _quarantine(checked: DataFrame, name: str) -> DataFrame:
 
 
 def quarantined(tables: Mapping[str, Ingested], spark: SparkSession) -> DataFrame:
-    """The bad rows of all tables, in order."""
-    frames = [table.quarantine for table in tables.values()]
+    """The bad rows of all tables, in order; a table without any is not looked through again."""
+    frames = [table.quarantine for table in tables.values() if table.n_quarantined]
     empty = spark.createDataFrame([], QUARANTINE)
     everything: DataFrame = reduce(DataFrame.unionByName, frames, empty)
     return everything.orderBy("table", "file", "row")

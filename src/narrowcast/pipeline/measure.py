@@ -12,7 +12,6 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-import narrowcast
 from narrowcast.errors import InputError
 from narrowcast.model import Tree
 from narrowcast.pipeline import statistics
@@ -22,8 +21,10 @@ from narrowcast.pipeline.output import Output, Step, write_manifest, writing
 from narrowcast.pipeline.progress import Reporter, watched
 from narrowcast.pipeline.query_sizes import grid, query_sizes
 from narrowcast.pipeline.read import FILE, FORMATS, ROW
+from narrowcast.pipeline.sizing import sized
 from narrowcast.pipeline.tables import SPECS
 from narrowcast.pipeline.tree_demand import tree_demand
+from narrowcast.version import __version__
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ def measure(
     number of partitions and workers; only the manifest's times differ.
     """
     settings = settings or Settings()
-    with watched(spark, progress), writing(out, overwrite=overwrite, explain=explain) as output:
+    whole = writing(out, overwrite=overwrite, explain=explain)
+    with watched(spark, progress), sized(spark, inputs.values()), whole as output:
         taken = _take_in(spark, inputs, settings, output)
         output.write("quarantine", quarantined(taken, spark), ("table", "file", "row"))
         about = _measure(spark, taken, settings, output)
@@ -103,7 +105,7 @@ def measure(
             name: {"rows_in": t.n_in, "accepted": t.n_accepted, "quarantined": dict(t.n_bad), "types": dict(t.types)}
             for name, t in taken.items()
         }
-        write_manifest(output, {"narrowcast": narrowcast.__version__, "inputs": counts, **about})
+        write_manifest(output, {"narrowcast": __version__, "inputs": counts, **about})
         steps = tuple(output.steps)
     return Measured(
         Path(out), {n: t.n_in for n, t in taken.items()}, {n: t.n_quarantined for n, t in taken.items()}, steps
@@ -132,7 +134,8 @@ def _measure(spark: SparkSession, taken: Mapping[str, Ingested], settings: Setti
     if messages is not None and settings.partitions is not None:
         messages = messages.repartition(settings.partitions)
     if messages is not None and "subscriptions" in taken:
-        about |= _from_messages(spark, messages, taken["subscriptions"].rows, settings, output)
+        times = taken["messages"].times_us
+        about |= _from_messages(spark, messages, times, taken["subscriptions"].rows, settings, output)
     elif "interest" in taken and "flows" in taken:
         _audiences(taken["interest"].rows, taken["flows"].rows, output)
     if "tree" in taken and "demand" in taken:
@@ -143,7 +146,12 @@ def _measure(spark: SparkSession, taken: Mapping[str, Ingested], settings: Setti
 
 
 def _from_messages(
-    spark: SparkSession, messages: DataFrame, subscriptions: DataFrame, settings: Settings, output: Output
+    spark: SparkSession,
+    messages: DataFrame,
+    times: tuple[int, int] | None,
+    subscriptions: DataFrame,
+    settings: Settings,
+    output: Output,
 ) -> dict[str, Any]:
     from narrowcast.profiles import Matcher
 
@@ -156,7 +164,8 @@ def _from_messages(
     numbered = spark.createDataFrame(list(enumerate(texts)), "profile bigint, text string")
     held = subscriptions.select("subscriber", F.col("profile").alias("text")).join(numbered, "text")
     holders = held.select("profile", "subscriber").distinct()
-    newest, seconds = _times(messages, settings.seconds)
+    newest = None if times is None else times[1]
+    seconds = settings.seconds if settings.seconds is not None or times is None else (times[1] - times[0]) / 1e6
     sums = partials(
         messages,
         matcher,
@@ -168,23 +177,13 @@ def _from_messages(
     ).persist(StorageLevel.DISK_ONLY)
     try:
         start = time.perf_counter()
-        over = statistics.span(sums, seconds)
+        over = statistics.span(sums, seconds or None)
         output.note("partials", sums.count(), time.perf_counter() - start)
         _write_statistics(sums, numbered, holders, over, settings, output)
     finally:
         sums.unpersist()
     absent = sorted(set(matcher.attributes) - set(messages.columns))
     return {"messages": over.messages, "log_seconds": over.seconds, "newest_us": newest, "attributes_absent": absent}
-
-
-def _times(messages: DataFrame, seconds: float | None) -> tuple[int | None, float | None]:
-    """The newest time in microseconds, and how many seconds the log covers."""
-    if "ts" not in messages.columns:
-        return None, seconds
-    row = messages.agg(F.min(F.unix_micros("ts")).alias("a"), F.max(F.unix_micros("ts")).alias("b")).collect()[0]
-    if row["a"] is None:
-        return None, seconds
-    return row["b"], seconds if seconds is not None else ((row["b"] - row["a"]) / 1e6 or None)
 
 
 def _write_statistics(
@@ -239,8 +238,8 @@ def _query_sizes(messages: DataFrame, queries: DataFrame, settings: Settings, ou
     if not texts:
         raise InputError("no query is left to measure", name="queries", hint="see the quarantine")
     numbered = queries.sparkSession.createDataFrame(list(enumerate(texts)), "number bigint, profile string")
-    named = queries.join(numbered, "profile").select("query", F.col("number").alias("profile"))
-    output.write("query_sizes", query_sizes(messages, named, Matcher(texts)), ("query",))
+    named = queries.join(numbered, "profile").select("query", "client", F.col("number").alias("profile"))
+    output.write("query_sizes", query_sizes(messages, named, Matcher(texts)), ("query", "client"))
     along = settings.grid_attributes or _attributes([Profile.parse(text) for text in texts])
     if along:
         cells = grid(messages, along, cells=settings.grid_cells)

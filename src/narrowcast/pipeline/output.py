@@ -59,7 +59,7 @@ def _write(frame: DataFrame, order: list[str], path: Path) -> int:
     writer: Any = None
     held: Any = None
     rows = 0
-    for table in _pieces(frame, order):
+    for table in pieces(frame, order):
         rows += table.num_rows
         writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
         held = table if held is None else pa.concat_tables([held, table])
@@ -72,24 +72,34 @@ def _write(frame: DataFrame, order: list[str], path: Path) -> int:
     return rows
 
 
-def _pieces(frame: DataFrame, order: list[str]) -> Iterator[Any]:
-    """The rows in order as Arrow tables, never much more than PIECE of them at the driver at once."""
-    columns = [F.col(f"`{c}`") for c in order]
+def pieces(frame: DataFrame, order: list[str]) -> Iterator[Any]:
+    """The rows in order as Arrow tables, never much more than PIECE of them at the driver at once.
+
+    A table of one piece, which most are, takes one job: it is sorted here.
+    """
     kept = frame.persist(StorageLevel.DISK_ONLY)
     try:
-        n = kept.count()
-        if n <= PIECE:
-            yield _plain(kept.orderBy(*columns).toArrow())
+        first = kept.limit(PIECE + 1).toArrow()
+        if first.num_rows <= PIECE:
+            yield _plain(first.sort_by([(name, "ascending") for name in order]))
             return
-        ranges = kept.repartitionByRange(-(-n // PIECE), *columns).sortWithinPartitions(*columns)
-        numbered = ranges.withColumn("_piece", F.spark_partition_id()).persist(StorageLevel.DISK_ONLY)
-        try:
-            for piece in range(-(-n // PIECE)):
-                yield _plain(numbered.where(F.col("_piece") == piece).drop("_piece").toArrow())
-        finally:
-            numbered.unpersist()
+        del first
+        yield from _ranges(kept, order)
     finally:
         kept.unpersist()
+
+
+def _ranges(kept: DataFrame, order: list[str]) -> Iterator[Any]:
+    """A large table piece by piece: Spark sorts it into ranges, and each is fetched by itself."""
+    columns = [F.col(f"`{c}`") for c in order]
+    n = -(-kept.count() // PIECE)
+    ranges = kept.repartitionByRange(n, *columns).sortWithinPartitions(*columns)
+    numbered = ranges.withColumn("_piece", F.spark_partition_id()).persist(StorageLevel.DISK_ONLY)
+    try:
+        for piece in range(n):
+            yield _plain(numbered.where(F.col("_piece") == piece).drop("_piece").toArrow())
+    finally:
+        numbered.unpersist()
 
 
 def _plain(table: Any) -> Any:

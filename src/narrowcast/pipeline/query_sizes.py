@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def query_sizes(messages: DataFrame, queries: DataFrame, matcher: Matcher) -> DataFrame:
-    """Table `query_sizes`: query, messages and bytes that each query returns, exactly.
+    """Table `query_sizes`: query, client, messages and bytes that each query returns, exactly.
 
-    `queries` has the columns query and profile, the number of its profile in the matcher.
+    `queries` has the columns query, client and profile, the number of its profile in the matcher.
     """
     sums = partials(messages, matcher, key=None, overlap=False, classes=False)
     found = (
@@ -28,9 +28,11 @@ def query_sizes(messages: DataFrame, queries: DataFrame, matcher: Matcher) -> Da
         .groupBy("a")
         .agg(F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes"))
     )
-    named = queries.select("query", "profile").join(found.withColumnRenamed("a", "profile"), "profile", "left")
+    named = queries.select("query", "client", "profile").join(
+        found.withColumnRenamed("a", "profile"), "profile", "left"
+    )
     filled = named.na.fill(0, ["messages", "bytes"])
-    return filled.select("query", "messages", (F.col("bytes") / F.lit(float(BYTE))).alias("bytes"))
+    return filled.select("query", "client", "messages", (F.col("bytes") / F.lit(float(BYTE))).alias("bytes"))
 
 
 def grid(messages: DataFrame, attributes: Sequence[str], *, cells: int = 32) -> DataFrame:

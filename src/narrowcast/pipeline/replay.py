@@ -16,7 +16,6 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-import narrowcast
 from narrowcast.errors import InputError
 from narrowcast.model.plan import load
 from narrowcast.model.tables import read_table
@@ -25,6 +24,8 @@ from narrowcast.pipeline.match import Holders, flow_name, partials
 from narrowcast.pipeline.output import Output, Step, write_manifest, writing
 from narrowcast.pipeline.partials import BYTE, PAIR
 from narrowcast.pipeline.progress import Reporter, watched
+from narrowcast.pipeline.sizing import sized
+from narrowcast.version import __version__
 
 PLAN_TABLES = {
     "flow_session": ("flow", "session"),
@@ -95,7 +96,7 @@ def replay(
     """
     if (subscriptions is None) == (interest is None):
         raise InputError("give either subscriptions or interest: who wants what", name="subscriptions")
-    with watched(spark, progress):
+    with watched(spark, progress), sized(spark, [messages, subscriptions or str(interest)]):
         tables, predicted = read_plan(spark, plan)
         log = ingest(spark, messages, "messages")
         flows = flow_sums(log.rows, key).persist(StorageLevel.DISK_ONLY)
@@ -107,13 +108,16 @@ def replay(
             )
         wants = wants.persist(StorageLevel.DISK_ONLY)
         found = replayed(tables, flows, wants)
+        # Both are added up for the cost and then written.
+        for name in ("replay_groups", "replay_subscribers"):
+            found[name] = found[name].persist(StorageLevel.DISK_ONLY)
         cost = _cost(found)
         if out is None:
             return Replayed(cost, predicted, None, ())
         with writing(out, overwrite=overwrite, explain=explain) as output:
             _write(output, found)
             about = {"plan": str(plan), "cost": cost, "predicted": predicted, "messages": log.n_accepted}
-            write_manifest(output, {"narrowcast": narrowcast.__version__, **about})
+            write_manifest(output, {"narrowcast": __version__, **about})
         return Replayed(cost, predicted, Path(out), tuple(output.steps))
 
 

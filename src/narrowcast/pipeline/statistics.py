@@ -133,19 +133,15 @@ def interest(flow_profile: DataFrame, holders: DataFrame) -> DataFrame:
 def audience_of_flow(interest: DataFrame, *, hash_bits: int = 64) -> DataFrame:
     """Each flow's audience: flow, members (ascending), audience (the first flow with the same members).
 
-    Flows are grouped by a hash of their members; a group whose members are not all the same is told
-    apart by the members themselves, so the answer is exact whatever the hash (of `hash_bits` bits).
+    Flows are sorted by a hash of their members (of `hash_bits` bits) and then by the members themselves,
+    so that equal sets meet quickly and the answer is exact whatever the hash.
     """
     sets = interest.groupBy("flow").agg(F.sort_array(F.collect_set("subscriber")).alias("members"))
-    mark = F.shiftrightunsigned(F.xxhash64("members"), 64 - hash_bits)
-    marked = sets.withColumn("_mark", mark)
-    groups = marked.groupBy("_mark").agg(
-        F.min("flow").alias("_first"), (F.min("members") != F.max("members")).alias("_lied")
-    )
-    found = marked.join(groups, "_mark")
-    told = found.where("_lied").withColumn("audience", F.min("flow").over(Window.partitionBy("members")))
-    same = found.where("NOT _lied").withColumn("audience", F.col("_first"))
-    return same.unionByName(told).select("flow", "audience", "members")
+    marked = sets.withColumn("_mark", F.shiftrightunsigned(F.xxhash64("members"), 64 - hash_bits))
+    # Spread by the hash alone: Spark would otherwise hash the members once more.
+    spread = marked.repartition("_mark")
+    same = Window.partitionBy("_mark", "members")
+    return spread.select("flow", F.min("flow").over(same).alias("audience"), "members")
 
 
 def audiences(of_flow: DataFrame, flows: DataFrame) -> DataFrame:

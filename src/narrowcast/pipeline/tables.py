@@ -93,7 +93,7 @@ SPECS = {
         TableSpec(
             "queries",
             (Column("query", "name"), Column("client", "name"), Column("profile", "profile")),
-            key=("query",),
+            key=("query", "client"),
         ),
         TableSpec(
             "flows",

@@ -1,0 +1,61 @@
+"""Spark's settings by the size of the inputs: a small job spends its time planning, not working.
+
+Adaptive execution runs every shuffle as a job of its own and plans the rest anew after each. That pays
+when sizes are unknown and large; on tables of a few megabytes it is most of the time that a measurement
+takes, and so is compiling what runs for a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+SMALL_BYTES = 16 << 20
+PART_BYTES = 32 << 20
+# No job per shuffle, and no Java code written and compiled for each: its rows are soon done without.
+_PLAIN = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+@contextmanager
+def sized(spark: SparkSession, sources: Iterable[str | Path]) -> Iterator[None]:
+    """Within the block, settings that suit inputs of this size; those of before come back after it."""
+    chosen = _settings(spark.sparkContext.defaultParallelism, list(sources))
+    before = {name: str(spark.conf.get(name)) for name in chosen}
+    for name, value in chosen.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def _settings(parallel: int, sources: list[str | Path]) -> dict[str, str]:
+    if are_small(sources):
+        return _PLAIN | {"spark.sql.shuffle.partitions": str(parallel)}
+    # What a task sorts should fit into its memory; Parquet is several times as large unpacked.
+    parts = sum(_bytes(source) or 0 for source in sources) // PART_BYTES
+    return {"spark.sql.shuffle.partitions": str(parts)} if parts > 2 * parallel else {}
+
+
+def are_small(sources: Iterable[str | Path]) -> bool:
+    """Whether all inputs together are a few megabytes on this machine."""
+    known = [_bytes(source) for source in sources]
+    return bool(known) and all(size is not None for size in known) and sum(size or 0 for size in known) < SMALL_BYTES
+
+
+def _bytes(source: str | Path) -> int | None:
+    """The size of a local file or folder; None for anything else, which may be large."""
+    path = Path(source)
+    if path.is_file():
+        return path.stat().st_size
+    if path.is_dir():
+        return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    return None
