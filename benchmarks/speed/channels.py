@@ -107,6 +107,7 @@ def growth(methods: tuple[str, ...]) -> bool:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
             table.add_row(f"{flows:,}", f"{interest.n_users:,}", f"{interest.n_pairs:,}", method, f"{wall:.1f}",
                           f"{cpu:.1f}", f"{100 * r.cost.relative:.2f}", f"{peak:.2f}")  # fmt: skip
+            console.print(f"{method}, {flows:,} flows: {cpu:.1f} s of CPU, peak {peak:.2f} GB")
             if before is not None:
                 good &= cpu / before[1] <= 1.2 * interest.n_pairs / before[0]
             before = interest.n_pairs, cpu

@@ -158,7 +158,7 @@ def test_at_equal_share_greedy_user_wins_on_market_data_and_greedy_flow_on_mecha
 
 
 @pytest.mark.parametrize("workload", ["market", "random", "mechanical"])
-@pytest.mark.parametrize("cap", [None, 0.1])
+@pytest.mark.parametrize("cap", [None, 0.02, 0.1, 0.3])
 def test_search_is_at_or_below_every_other_choice(workload: str, cap: float | None, market: Interest) -> None:
     interest = {
         "market": market,

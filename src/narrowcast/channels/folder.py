@@ -8,21 +8,29 @@ from typing import Any
 
 import numpy as np
 
+from narrowcast.channels.cost import Cost
 from narrowcast.channels.hybrid import HybridPlan
+from narrowcast.channels.limits import Limits
 from narrowcast.channels.plan import ChannelPlan
+from narrowcast.errors import InputError
 from narrowcast.model import Interest
 from narrowcast.model._arrays import Bools, Ints
+from narrowcast.model.demand import interest_of, interest_tables, names_of
 from narrowcast.model.plan import Plan
 
 
-def as_plan(result: ChannelPlan, *, inputs: Mapping[str, str] | None = None) -> Plan:
-    """The plan in the form that is written, checked and replayed."""
+def as_plan(result: ChannelPlan, *, limits: Limits | None = None, inputs: Mapping[str, str] | None = None) -> Plan:
+    """The plan in the form that is written, checked and replayed; with the limits it was made under."""
     everyone = np.ones(result.interest.n_pairs, np.bool_)
     return Plan(
         kind="channels",
         tables=_tables(result.interest, result.session_of_flow, result.group_of_session, everyone),
         cost=asdict(result.cost),
-        parameters={name: getattr(result, name) for name in ("method", "groups", "sessions", "alpha", "beta")},
+        parameters={
+            **{name: getattr(result, name) for name in ("method", "groups", "sessions", "alpha", "beta")},
+            "subscribers": result.interest.n_users,
+            **({} if limits is None else {"limits": _limits(result.interest, limits)}),
+        },
         baselines={name: found._asdict() for name, found in result.baselines.items()},
         inputs=inputs or {},
         lower_bound=result.lower_bound,
@@ -31,7 +39,48 @@ def as_plan(result: ChannelPlan, *, inputs: Mapping[str, str] | None = None) -> 
     )
 
 
-def hybrid_as_plan(result: HybridPlan, *, seed: int, inputs: Mapping[str, str] | None = None) -> Plan:
+def previous_of(plan: Plan, interest: Interest) -> ChannelPlan:
+    """A channels plan read back, for `plan(..., previous=)` with the interest of today: matched by names.
+
+    Flows that are new have no session yet; what is gone is left out, and so are joins made for it alone.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if plan.kind != "channels":
+        raise InputError(f"the previous plan is of kind {plan.kind!r}; it must be a channels plan", name="previous")
+    then = interest_of(plan)
+    flow_now, user_now = (
+        pc.index_in(pa.array(old or (), pa.string()), value_set=names_of(new, np.arange(n))).fill_null(-1).to_numpy()
+        for old, new, n in (
+            (then.flow_names, interest.flow_names, interest.n_flows),
+            (then.user_names, interest.user_names, interest.n_users),
+        )
+    )
+    sent = plan.tables["flow_session"]
+    at = pc.index_in(
+        sent["flow"].cast(pa.string()), value_set=names_of(interest.flow_names, np.arange(interest.n_flows))
+    )
+    at = at.fill_null(-1).to_numpy()
+    session = np.full(interest.n_flows, -1)
+    session[at[at >= 0]] = sent["session"].to_numpy()[at >= 0]
+    table = plan.tables["session_group"]
+    group = table["group"].to_numpy()[np.argsort(table["session"].to_numpy())].astype(np.int64)
+    flow, user = flow_now[then.flow_of_pair], user_now[then.users]
+    kept = (flow >= 0) & (user >= 0)
+    joined = Interest.from_pairs(flow[kept], user[kept], interest.rates, n_users=interest.n_users)
+    known = session.copy()
+    known[joined.audience_sizes == 0] = -1
+    settings = dict(plan.parameters)
+    return ChannelPlan(
+        known, group, Cost(**plan.cost), str(settings["method"]), int(settings["groups"]), int(settings["sessions"]),
+        float(settings["alpha"]), float(settings["beta"]), plan.seed or 0, joined,
+    )  # fmt: skip
+
+
+def hybrid_as_plan(
+    result: HybridPlan, *, seed: int, cap: float | None = None, inputs: Mapping[str, str] | None = None
+) -> Plan:
     """The same for a hybrid: each group is one session, and the unicast pairs have a table of their own."""
     import pyarrow as pa
 
@@ -42,8 +91,8 @@ def hybrid_as_plan(result: HybridPlan, *, seed: int, inputs: Mapping[str, str] |
     lonely = int(used[0] == -1) if used.size else 0
     n_groups = used.size - lonely
     tables = _tables(interest, group - lonely, np.arange(n_groups), together)
-    names = {"flow": _names(interest.flow_names, flow), "subscriber": _names(interest.user_names, user)}
-    terms = result.terms
+    names = {"flow": names_of(interest.flow_names, flow), "subscriber": names_of(interest.user_names, user)}
+    terms, bound = result.terms, min(_hybrid_bound(interest, result.weights), result.cost)
     return Plan(
         kind="hybrid",
         tables=tables | {"unicast": pa.table(names)},
@@ -54,13 +103,43 @@ def hybrid_as_plan(result: HybridPlan, *, seed: int, inputs: Mapping[str, str] |
             "perfect": terms.perfect,
             "total": result.cost,
         },
-        parameters={"groups": result.groups, "weights": list(result.weights)},
+        parameters={
+            "groups": result.groups,
+            "weights": list(result.weights),
+            "subscribers": interest.n_users,
+            **({} if cap is None else {"cap": cap}),
+        },
         baselines=result.baselines,
         inputs=inputs or {},
-        lower_bound=terms.perfect,
-        gap=1 - terms.perfect / result.cost if result.cost > 0 else 0.0,
+        lower_bound=bound,
+        gap=1 - bound / result.cost if result.cost > 0 else 0.0,
         seed=seed,
     )
+
+
+def _hybrid_bound(interest: Interest, weights: tuple[float, float, float]) -> float:
+    """No hybrid costs less: each flow perfectly multicast or all by unicast, whichever is cheaper for it.
+
+    What a flow costs is linear in how many of its users have it by multicast, so one of the ends is least.
+    """
+    w1, w2, w3 = weights
+    size = interest.audience_sizes
+    together, apart = (w1 * size + w2 * (size > 0)), w3 * (w1 + w2) * size
+    return float((interest.rates * np.minimum(together, apart)).sum()) * (1 - 1e-12)
+
+
+def _limits(interest: Interest, limits: Limits) -> dict[str, Any]:
+    """The limits that were given, flows by their names."""
+    name = interest.flow_names or tuple(map(str, range(interest.n_flows)))
+    given = {
+        "joins_per_user": limits.joins_per_user,
+        "rate_per_group": limits.rate_per_group,
+        "pinned": {name[flow]: int(group) for flow, group in limits.pinned.items()},
+        "apart": [[name[one], name[two]] for one, two in limits.apart],
+        "moves": limits.moves,
+        "new_joins": limits.new_joins,
+    }
+    return {key: value for key, value in given.items() if value not in (None, {}, [])}
 
 
 def _tables(interest: Interest, session_of_flow: Ints, group_of_session: Ints, together: Bools) -> dict[str, Any]:
@@ -70,10 +149,13 @@ def _tables(interest: Interest, session_of_flow: Ints, group_of_session: Ints, t
     group_of_flow = np.full(interest.n_flows, -1)
     group_of_flow[sent] = group_of_session[session_of_flow[sent]]
     users, groups = _joins(interest, group_of_flow, together)
+    # A plan under limits keeps the numbers of sessions that stay empty; nobody needs to know of those.
+    used = np.unique(session_of_flow[sent])
     return {
-        "flow_session": pa.table({"flow": _names(interest.flow_names, sent), "session": session_of_flow[sent]}),
-        "session_group": pa.table({"session": np.arange(group_of_session.size), "group": group_of_session}),
-        "subscriber_group": pa.table({"subscriber": _names(interest.user_names, users), "group": groups}),
+        "flow_session": pa.table({"flow": names_of(interest.flow_names, sent), "session": session_of_flow[sent]}),
+        "session_group": pa.table({"session": used, "group": group_of_session[used]}),
+        "subscriber_group": pa.table({"subscriber": names_of(interest.user_names, users), "group": groups}),
+        **interest_tables(interest),
     }
 
 
@@ -85,7 +167,3 @@ def _joins(interest: Interest, group_of_flow: Ints, together: Bools) -> tuple[In
     pairs = np.unique(interest.users[served] * n_groups + group[served])
     users, groups = np.divmod(pairs, n_groups)
     return users, groups
-
-
-def _names(names: tuple[str, ...] | None, indices: Ints) -> list[str]:
-    return [str(i) if names is None else names[i] for i in indices.tolist()]

@@ -18,7 +18,13 @@ def groups_first(
 
     `start` is the group of each point to begin from. O(passes · pairs · groups).
     """
-    group = kmeans(points, groups, rng, start)
+    return sessions_within(points, kmeans(points, groups, rng, start), groups, sessions, rng)
+
+
+def sessions_within(
+    points: Points, group: Ints, groups: int, sessions: int, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Cut each group into sessions: K-means on its points alone."""
     budget = divide(points, group, groups, sessions)
     session = np.empty(points.n, np.int64)
     first = np.concatenate([[0], np.cumsum(budget)])

@@ -16,6 +16,7 @@ import numpy as np
 
 from narrowcast.channels.kmeans import compact
 from narrowcast.channels.points import Points
+from narrowcast.channels.rough import rough
 from narrowcast.channels.state import anneal, pack
 from narrowcast.kernels.two_level import Prices
 from narrowcast.model._arrays import Ints
@@ -23,12 +24,13 @@ from narrowcast.model._arrays import Ints
 Maps = tuple[Ints, Ints]
 
 # Heats, as parts of the mean cost of a point: above the first everything melts, below the last
-# nothing moves any more.
-HOT, COLD = 0.2, 0.02
-# Work without a time limit, in sessions priced; about six seconds of two cores.
+# nothing moves any more. From rough groups a mild heat is enough.
+HOT, MILD, COLD = 0.2, 0.1, 0.02
+# Work without a time limit, in sessions priced; about ten seconds of two cores.
 WORK = 4e9
 ROUND = 8  # sweeps between two exchanges of groups among threads
 MOST_SWEEPS = 4000
+ROUGH = 0.4  # of the time or work for the groups alone
 FEWEST_SWEEPS = 40  # with fewer an annealed plan is no better than a polished one
 PARTS = 2
 LARGE = 1e8  # work of one sweep above which polishing uses both threads too
@@ -141,8 +143,35 @@ def _annealed(
             yield state.session_of, state.group_of
         return
     sweeps = affordable(points, start, groups, prices, clock, work)
-    if sweeps >= FEWEST_SWEEPS:
-        yield _cooled(points, start, groups, prices, sweeps, mean, rng, clock, report)
+    if sweeps < FEWEST_SWEEPS:
+        return
+    hot = HOT
+    if _groups_first(points, start, groups, prices):
+        start, hot, sweeps = _rough(points, start, groups, rng, clock, work), MILD, int(sweeps * (1 - ROUGH))
+        mean = _cost(points, start, groups, prices) / points.n
+    yield _cooled(points, start, groups, prices, sweeps, (hot * mean, COLD * mean), rng, clock, report)
+
+
+def _groups_first(points: Points, maps: Maps, groups: int, prices: Prices) -> bool:
+    """Whether groups cost more than sessions, all is multicast and there is a choice of groups."""
+    session_of, group_of = maps
+    if groups < 2 or np.isfinite(prices.unicast) or prices.send > 0:
+        return False
+    merged = points.merged(session_of, group_of.size)
+    return prices.alpha * merged.merged(group_of, groups).useful > prices.beta * merged.useful
+
+
+def _rough(points: Points, maps: Maps, groups: int, rng: np.random.Generator, clock: Clock, work: float) -> Maps:
+    """A plan from groups that were annealed alone; takes the part ROUGH of what time or work is left."""
+    session_of, group_of = maps
+    sweeps = min(MOST_SWEEPS, ROUGH * work / sweep_work(points, groups))
+    begin = clock.spent
+    end = begin + ROUGH * (1 - begin)
+
+    def part(done: int) -> float:
+        return done / sweeps if clock.limit is None else (clock.spent - begin) / max(end - begin, 1e-9)
+
+    return _padded(rough(points, groups, group_of.size, group_of[session_of], part, rng), group_of.size)
 
 
 def sweep_work(points: Points, sessions: int) -> int:
@@ -167,12 +196,12 @@ def _cooled(
     groups: int,
     prices: Prices,
     sweeps: int,
-    mean: float,
+    heats: tuple[float, float],
     rng: np.random.Generator,
     clock: Clock,
     report: Report,
 ) -> Maps:
-    """One slow cooling; the time limit, if there is one, sets the pace."""
+    """One slow cooling from the first heat to the second; the time limit, if there is one, sets the pace."""
     rounds = max(1, sweeps // ROUND)
     done, from_spent = 0, clock.spent
     with ThreadPoolExecutor(PARTS) as threads:
@@ -180,7 +209,7 @@ def _cooled(
             part = done / rounds if clock.limit is None else (clock.spent - from_spent) / max(0.97 - from_spent, 1e-9)
             if part >= 1:
                 return maps
-            heat = HOT * mean * (COLD / HOT) ** part
+            heat = heats[0] * (heats[1] / heats[0]) ** part
             maps = exchange(points, maps, groups, prices, [heat] * ROUND, rng, threads)
             report.tell(maps)
             done += 1

@@ -11,7 +11,7 @@ from narrowcast.kernels.two_level import Prices, State
 from narrowcast.model._arrays import Ints
 
 # Draws for the heat bath: −log(−log U), read from a random place each time.
-NOISE = np.random.default_rng(20050401).gumbel(size=1 << 16)
+NOISE = np.minimum(np.random.default_rng(20050401).gumbel(size=kernel.TABLE), kernel.MOST_NOISE)
 
 
 def pack(points: Points, session_of: Ints, group_of: Ints, n_groups: int) -> State:
@@ -43,10 +43,10 @@ def state_cost(points: Points, state: State, prices: Prices) -> float:
 def anneal(points: Points, state: State, prices: Prices, heats: list[float], rng: np.random.Generator) -> int:
     """Sweep the flows and regroup the sessions once per heat; returns the moves of the last sweep."""
     n, sweeps = points.n, len(heats)
-    n_sessions, n_groups = state.theta.size, state.Theta.size
+    n_sessions = state.theta.size
     orders = rng.permuted(np.broadcast_to(np.arange(n), (sweeps, n)), axis=1)
-    starts = rng.integers(0, NOISE.size - n_sessions - 1, (sweeps, n))
-    group_starts = rng.integers(0, NOISE.size - n_groups, (sweeps, n_sessions))
+    starts = rng.integers(0, NOISE.size, (sweeps, n))
+    group_starts = rng.integers(0, NOISE.size, (sweeps, n_sessions))
     return int(
         kernel.anneal(
             points.offsets,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from narrowcast.kernels._jit import jit
-from narrowcast.kernels.two_level import Prices, State, price_sessions, put, scratch, take
+from narrowcast.kernels.two_level import TABLE, Prices, State, price_sessions, put, scratch, take
 
 Array = np.ndarray[Any, Any]
 
@@ -84,11 +84,12 @@ def closed(s: State, f: Fences, V: Array, rate: float, k: int, g: int) -> int:
 @jit
 def limited_sweep(
     offsets: Array, users: Array, rates: Array, order: Array, s: State, p: Prices, f: Fences,
-    heat: float, noise: Array, starts: Array, blocked: Array,
+    heat: float, noise: Array, starts: Array, blocked: Array, gains: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Move or place each flow where it costs least among the places it may go.
 
     Returns (moves, flows without a place); `blocked[reason]` counts the groups closed to the latter.
+    With room in `gains` nothing moves: it is told there what the best move of each flow would save.
     """
     n, m = s.theta.size, s.Theta.size
     w = scratch(n, m)
@@ -111,7 +112,11 @@ def limited_sweep(
         best, least = -1, np.inf
         if old >= 0:
             s.group_of[old] = old_group
-            best, least = old, (w.price[old] + w.group_price[old_group]) * (1 - 1e-12) - heat * noise[at + old]
+            best, least = (
+                old,
+                (w.price[old] + w.group_price[old_group]) * (1 - 1e-12) - heat * noise[(at + old) % TABLE],
+            )
+        stay = least
         for l in range(n):
             if s.session_flows[l] == 0 and l != old:
                 # An empty session opens in the cheapest open group, or at home where the flow came from.
@@ -122,12 +127,15 @@ def limited_sweep(
             away = f.home[k] >= 0 and (l != f.home[k] or g != f.home_group[k])
             if away and f.used[0] >= f.moves:
                 continue
-            value = w.price[l] + w.group_price[g] - heat * noise[at + l]
+            value = w.price[l] + w.group_price[g] - heat * noise[(at + l) % TABLE]
             if value < least:
                 best, least = l, value
         for l in range(n):
             if s.session_flows[l] == 0 and s.group_of[l] < 0:
                 s.group_of[l] = 0
+        if gains.size and old >= 0:
+            gains[k] = stay - least
+            best = old
         if best < 0:
             lost += 1
             for g in range(m):

@@ -18,6 +18,11 @@ from narrowcast.kernels.kmeans import insert, overlaps, remove
 Array = np.ndarray[Any, Any]
 
 
+# The Gumbel table is cut off here: one draw in a thousand.
+MOST_NOISE = 7.0
+TABLE = 1 << 13  # its length: small enough to stay near the processor
+
+
 class Prices(NamedTuple):
     """What a message costs: per receiver's session filter, flow filter, per sending, per unicast copy."""
 
@@ -54,6 +59,9 @@ class Scratch(NamedTuple):
     group_inter: Array
     group_price: Array
     price: Array
+    slots: Array  # sessions that hold a flow, group after group
+    first: Array  # where each group's begin in `slots`
+    spare: Array  # one number: a session that holds none, −1 without any
 
 
 @jit
@@ -65,6 +73,9 @@ def scratch(n: int, m: int) -> Scratch:
         np.zeros(m, np.int32),
         np.zeros(m),
         np.zeros(n),
+        np.zeros(n, np.int64),
+        np.zeros(m + 1, np.int64),
+        np.full(1, -1),
     )
 
 
@@ -103,19 +114,24 @@ def take(s: State, V: Array, rate: float, l: int) -> None:
 
 
 @jit
-def price_sessions(s: State, V: Array, rate: float, p: Prices, w: Scratch) -> None:
-    """What each session (w.price) and its group (w.group_price) would ask for a flow in no session."""
-    n, m = s.theta.size, s.Theta.size
-    # A float, so that the loops below are all in floats and run several sessions at a time.
+def price_groups(s: State, V: Array, rate: float, p: Prices, w: Scratch) -> int:
+    """What each group would ask for a flow in no session (w.group_price); returns the cheapest group."""
+    # A float, so that the loops below are all in floats and run several groups at a time.
     v = float(V.size)
-    overlaps(s.session_member, V, w.narrow, w.inter)
     overlaps(s.group_member, V, w.group_narrow, w.group_inter)
-    cheapest = 0
-    for g in range(m):
+    for g in range(s.Theta.size):
         missing = v - w.group_inter[g]
         w.group_price[g] = p.alpha * (s.Theta[g] * missing + rate * (s.group_size[g] + missing))
-        if w.group_price[g] < w.group_price[cheapest]:
-            cheapest = g
+    return int(np.argmin(w.group_price))
+
+
+@jit
+def price_sessions(s: State, V: Array, rate: float, p: Prices, w: Scratch) -> None:
+    """What each session (w.price) and its group (w.group_price) would ask for a flow in no session."""
+    n = s.theta.size
+    v = float(V.size)
+    cheapest = price_groups(s, V, rate, p, w)
+    overlaps(s.session_member, V, w.narrow, w.inter)
     theta, size, inter, price = s.theta, s.session_size, w.inter, w.price
     for l in range(n):
         missing = v - inter[l]
@@ -128,44 +144,136 @@ def price_sessions(s: State, V: Array, rate: float, p: Prices, w: Scratch) -> No
 
 
 @jit
+def deal(s: State, w: Scratch) -> None:
+    """List the sessions of each group anew."""
+    n, m = s.theta.size, s.Theta.size
+    w.first[:] = 0
+    w.spare[0] = -1
+    for l in range(n - 1, -1, -1):
+        if s.session_flows[l] > 0:
+            w.first[s.group_of[l] + 1] += 1
+        else:
+            w.spare[0] = l
+    for g in range(m):
+        w.first[g + 1] += w.first[g]
+    for l in range(n):
+        if s.session_flows[l] > 0:
+            g = s.group_of[l]
+            w.slots[w.first[g]] = l
+            w.first[g] += 1
+    for g in range(m, 0, -1):
+        w.first[g] = w.first[g - 1]
+    w.first[0] = 0
+
+
+@jit
+def overlap(member: Array, V: Array, l: int) -> float:
+    """|C_l ∩ V| of one session."""
+    inter = 0
+    for u in V:
+        inter += member[u, l]
+    return float(inter)
+
+
+@jit
+def lonely(count: Array, V: Array, c: int) -> float:
+    """How many of the users V of a point in cluster c are there for it alone."""
+    alone = 0
+    for u in V:
+        alone += count[u, c] == 1
+    return float(alone)
+
+
+@jit
+def price_one(s: State, v: float, inter: float, rate: float, p: Prices, l: int) -> float:
+    return float(p.beta * (s.theta[l] * (v - inter) + rate * (s.session_size[l] + v - inter)))
+
+
+@jit
+def near(w: Scratch, m: int, reach: float) -> int:
+    """How many sessions lie in groups that ask less than `reach`."""
+    count = 0
+    for g in range(m):
+        if w.group_price[g] < reach:
+            count += w.first[g + 1] - w.first[g]
+    return count
+
+
+@jit
 def sweep(
     offsets: Array, users: Array, rates: Array, order: Array, s: State, p: Prices,
     heat: float, noise: Array, starts: Array,
 ) -> int:  # fmt: skip
     """Take each flow out and put it where it costs least (heat 0) or by a heat bath; returns the moves.
 
-    `noise` is a long table of Gumbel numbers and `starts` where each flow reads it: least price minus
-    heat × Gumbel noise is a draw with probability ∝ exp(−price / heat).
+    `noise` is a long table of Gumbel numbers, none above MOST_NOISE, and `starts` where each flow reads
+    it: least price minus heat × Gumbel noise is a draw with probability ∝ exp(−price / heat). A session
+    asks at least βλ|V|, so that a group which asks too much itself spares its sessions the pricing.
     """
-    n = s.theta.size
-    w = scratch(n, s.Theta.size)
-    price, group_price, group_of = w.price, w.group_price, s.group_of
+    n, m = s.theta.size, s.Theta.size
+    w = scratch(n, m)
+    deal(s, w)
     moves = 0
     for i in range(order.size):
         k, at = order[i], starts[i]
         V = users[offsets[k] : offsets[k + 1]]
-        rate, old = rates[k], s.session_of[k]
-        old_group = group_of[old] if old >= 0 else -1
+        rate, old, v = rates[k], s.session_of[k], float(V.size)
+        old_group = s.group_of[old] if old >= 0 else -1
+        emptied = old >= 0 and s.session_flows[old] == 1
+        price_groups(s, V, rate, p, w)
         if old >= 0:
-            take(s, V, rate, old)
-        price_sessions(s, V, rate, p, w)
+            # As if the flow were taken out; most stay, and then nothing needs to be written.
+            left = s.Theta[old_group] - rate if s.group_flows[old_group] > 1 else 0.0
+            alone = lonely(s.group_count, V, old_group)
+            w.group_price[old_group] = p.alpha * (left * alone + rate * s.group_size[old_group])
+        cheapest = int(np.argmin(w.group_price))
         best, least = -1, np.inf
         if p.unicast < np.inf:
-            least = rate * (p.unicast * V.size - p.send) - heat * noise[at + n]
+            least = rate * (p.unicast * V.size - p.send) - heat * noise[(at + n) % TABLE]
         if old >= 0:
             # Staying needs no reason; what rounding alone could win is no reason to move.
-            group_of[old] = old_group
-            stay = (price[old] + group_price[old_group]) * (1 - 1e-12) - heat * noise[at + old]
+            left = 0.0 if emptied else s.theta[old] - rate
+            stay = p.beta * (left * lonely(s.session_count, V, old) + rate * s.session_size[old])
+            stay = (stay + w.group_price[old_group]) * (1 - 1e-12) - heat * noise[(at + old) % TABLE]
             if stay <= least:
                 least, best = stay, old
-        for l in range(n):
-            value = price[l] + group_price[group_of[l]] - heat * noise[at + l]
+        opened = old if emptied else w.spare[0]
+        opens = False
+        if opened >= 0:
+            # An empty session may open in any group.
+            value = p.beta * rate * v + w.group_price[cheapest] - heat * noise[(at + opened) % TABLE]
             if value < least:
-                least, best = value, l
+                least, best, opens = value, opened, True
+        lowest = p.beta * rate * v - heat * MOST_NOISE
+        # The cheapest group first: what it asks spares others the pricing.
+        for turn in range(-1, m):
+            g = cheapest if turn < 0 else turn
+            if turn == g == cheapest or w.group_price[g] + lowest >= least:
+                continue
+            if turn <= 0:
+                together = 4 * near(w, m, least - lowest) > n
+                if together:
+                    overlaps(s.session_member, V, w.narrow, w.inter)
+            for j in range(w.first[g], w.first[g + 1]):
+                l = w.slots[j]
+                if l == old:
+                    continue
+                inter = float(w.inter[l]) if together else overlap(s.session_member, V, l)
+                value = price_one(s, v, inter, rate, p, l) + w.group_price[g] - heat * noise[(at + l) % TABLE]
+                if value < least:
+                    least, best, opens = value, l, False
+        if best == old and not opens:
+            continue
+        if old >= 0:
+            take(s, V, rate, old)
+        if opens:
+            s.group_of[best] = cheapest
         if best >= 0:
             put(s, V, rate, best)
         s.session_of[k] = best
         moves += best != old
+        if opens or (emptied and best != old):
+            deal(s, w)
     return moves
 
 
@@ -213,11 +321,14 @@ def regroup(s: State, p: Prices, heat: float, noise: Array, starts: Array) -> in
         overlaps(s.group_member, C, narrow, inter)
         missing = C.size - float(inter[old])
         least = p.alpha * (s.Theta[old] * missing + rate * (s.group_size[old] + missing)) * (1 - 1e-12)
-        least -= heat * noise[starts[l] + old]
+        least -= heat * noise[(starts[l] + old) % TABLE]
         best = old
         for g in range(m):
             missing = C.size - float(inter[g])
-            value = p.alpha * (s.Theta[g] * missing + rate * (s.group_size[g] + missing)) - heat * noise[starts[l] + g]
+            value = (
+                p.alpha * (s.Theta[g] * missing + rate * (s.group_size[g] + missing))
+                - heat * noise[(starts[l] + g) % TABLE]
+            )
             if value < least:
                 least, best = value, g
         s.group_of[l] = best
