@@ -45,7 +45,7 @@ class Problem(Protocol):
         ...
 
     def joined(self, members: Set, others: Sequence[Set]) -> Floats:
-        """The cost of this set united with each of the others."""
+        """The cost of this set united with each of the others; may be infinite where it exceeds the two apart."""
         ...
 
     def subset(self, members: Sequence[int]) -> Problem:
@@ -110,16 +110,37 @@ class BoxProblem:
         return costs
 
     def _joined_one_by_one(self, members: Set, others: Sequence[Set]) -> Floats:
-        """Sets that share no point are priced from what is known of each: most pairs of a large problem."""
-        near = is_box(intersections(bounding(self.boxes[list(members)]), bounding_each(self.boxes, others)))
+        """Sets that share no point are priced from what is known of each, and those that cannot gain not at all."""
+        shared = intersections(bounding(self.boxes[list(members)]), bounding_each(self.boxes, others))
+        near = is_box(shared)
+        overlap = np.zeros(len(others))
+        overlap[near] = self.size(shared[near])
         mine = self.sent(members)
-        for other, close in zip(others, near, strict=True):
+        costs = np.full(len(others), np.inf)
+        for at, other in enumerate(others):
+            if not self._may_gain(members, other, bool(near[at]), float(overlap[at])):
+                continue
             both = united(members, other)
-            if not close and both not in self._known:
+            if not near[at] and both not in self._known:
                 sent = self.procedure.side_by_side(mine, len(members), self.sent(other), len(other))
                 if sent is not None:
                     self._known[both] = sent
-        return np.array([self.cost(united(members, other)) for other in others])
+            costs[at] = self.cost(both)
+        return costs
+
+    def _may_gain(self, members: Set, other: Set, near: bool, overlap: float) -> bool:
+        """False where even the union itself, sent as one, costs more than the two apart.
+
+        One merged query that everyone hears whole is no smaller than the union, which is no smaller than
+        the two less what their bounding boxes share. Answers in disjoint pieces gain only from data shared.
+        """
+        if not self.procedure.heard_by_all:
+            return near
+        a, b = self.sent(members), self.sent(other)
+        least = max(a.size, b.size, a.size + b.size - overlap) * (1 - 1e-9)
+        km, kt, ku = self.constants.folded
+        heard = (len(members) + len(other)) * least
+        return km + kt * (a.size + b.size - least) + ku * (a.heard + b.heard - heard) > 0
 
     def costs(self, sets: Sequence[Set]) -> Floats:
         """The cost of each set."""

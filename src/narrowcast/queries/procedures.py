@@ -36,6 +36,11 @@ class Procedure(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def heard_by_all(self) -> bool:
+        """Whether a set is answered by one query that all its members hear whole."""
+        ...
+
     def pieces(self, boxes: Floats, size: Sizes) -> Floats:
         """Boxes whose union is the merged query, (k, d, 2)."""
         ...
@@ -54,6 +59,7 @@ class Rectangle:
     """The bounding box: simplest, and the widest."""
 
     name: str = "rectangle"
+    heard_by_all: bool = True
 
     def pieces(self, boxes: Floats, size: Sizes) -> Floats:
         return bounding(boxes)[None]
@@ -75,6 +81,7 @@ class Polygon:
 
     boxes: int = 4
     name: str = "polygon"
+    heard_by_all: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.boxes <= MAX_POLYGON:
@@ -117,6 +124,7 @@ class Exact:
     """
 
     name: str = "exact"
+    heard_by_all: bool = False
 
     def pieces(self, boxes: Floats, size: Sizes) -> Floats:
         return _outermost(boxes)
@@ -128,8 +136,7 @@ class Exact:
         return Sent(channels, total, float(alone.sum()), channels)
 
     def side_by_side(self, first: Sent, p: int, second: Sent, r: int) -> Sent | None:
-        a, b = first, second
-        return Sent(a.channels + b.channels, a.size + b.size, a.heard + b.heard, a.pieces + b.pieces)
+        return None
 
 
 PROCEDURES: dict[str, Procedure] = {"rectangle": Rectangle(), "polygon": Polygon(), "exact": Exact()}
