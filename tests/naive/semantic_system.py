@@ -95,17 +95,24 @@ def channel_faults(plan: Any) -> list[str]:
 
 
 def bandwidth(plan: Any, topology: nc.Topology, table: pa.Table, sources: Any) -> float:
-    """Link by link, from the channels' expressions alone."""
+    """Link by link, for every channel that a message is sent to."""
     distance = distances(topology, topology.cost)
     link = {tuple(sorted(e)): c for e, c in zip(topology.edges.tolist(), topology.cost.tolist(), strict=True)}
     total = 0.0
-    for i, message in enumerate(table.to_pylist()):
-        source = sources if np.ndim(sources) == 0 else int(sources[i])
-        for channel in plan.channels:
-            if channel.expression.matches(message):
-                total += distance[source][channel.rendezvous]
-                total += sum(link[tuple(sorted(edge))] for edge in channel.edges.tolist())
+    for i, c in zip(*(part.tolist() for part in plan.route(table, sources)), strict=True):
+        source, channel = sources if np.ndim(sources) == 0 else int(sources[i]), plan.channels[c]
+        total += distance[source][channel.rendezvous]
+        total += sum(link[tuple(sorted(edge))] for edge in channel.edges.tolist())
     return total
+
+
+def cheapest_cover(router: Any, audience: Any, source: int) -> float:
+    """What the rule of `search` pays at least: no channel or any one, and the blocks of whom it leaves out."""
+
+    def blocks(wanted: Any) -> float:
+        return sum(router.block_way[source, b] for b, block in enumerate(router.blocks) if (block & wanted).any())
+
+    return min([blocks(audience), *(router.way[source, c] + blocks(audience & ~r) for c, r in enumerate(router.reach))])
 
 
 def spt(small: Small, table: pa.Table, sources: Any, unicast: bool) -> float:

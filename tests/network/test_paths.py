@@ -13,7 +13,7 @@ from naive import paths as naive
 from narrowcast.errors import InputError
 from narrowcast.kernels.paths import best_trees, estimates
 from narrowcast.model import Topology
-from narrowcast.network import edges_cost, shortest_paths, tree_edges
+from narrowcast.network import DisseminationTree, edges_cost, shortest_paths, tree_edges
 
 
 def random_topology(rng: np.random.Generator, n: int, *, whole: bool = False) -> Topology:
@@ -53,7 +53,11 @@ def test_every_kind_of_tree_is_its_definitions_and_sound(system, data) -> None:
     assert set(tree_edges(paths, root, members, "join")) == naive.join_in_order(d, hop, root, members)
     assert set(tree_edges(paths, root, members, "nearest")) == naive.nearest_first(d, hop, root, members)
     assert set(tree_edges(paths, root, members, "spt")) == naive.shortest_path_tree(hop, root, members)
-    for kind in ("join", "nearest", "spt", "steiner", "best"):
+    joined = DisseminationTree(paths, root)
+    for member in members:
+        joined.join(member)
+    assert tree_edges(paths, root, members, "join-broker") == joined.edges
+    for kind in ("join", "join-broker", "nearest", "spt", "steiner", "best"):
         assert naive.tree_faults(tree_edges(paths, root, members, kind), root, set(members)) == []
 
 

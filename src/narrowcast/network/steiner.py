@@ -8,19 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrowcast.errors import InputError
-from narrowcast.kernels.paths import OUTSIDE, join_in_order, nearest_first, shortest_path_tree
+from narrowcast.kernels.paths import OUTSIDE, join_at_broker, join_in_order, nearest_first, shortest_path_tree
 from narrowcast.network.paths import Paths
 
 Edges = list[tuple[int, int]]
 
 _SEVERAL = {"best": ("nearest", "spt", "steiner"), "cheaper": ("nearest", "spt")}
-_KERNELS = {"join": join_in_order, "nearest": nearest_first, "spt": shortest_path_tree}
+_KERNELS = {
+    "join": join_in_order,
+    "join-broker": join_at_broker,
+    "nearest": nearest_first,
+    "spt": shortest_path_tree,
+}
 
 
 def tree_edges(paths: Paths, root: int, members: Sequence[int] | NDArray[np.int64], kind: str = "nearest") -> Edges:
     """The (parent, child) links of a tree from the root to the members.
 
     `join`: members join in the given order, each at its nearest member so far (SemCast §4);
+    `join-broker`: each at its nearest broker of the tree, as a DisseminationTree does;
     `nearest`: the member nearest to the tree joins next (at most twice the least cost);
     `spt`: the union of the shortest paths; `steiner`: a central approximation over the metric
     closure (SemCast-O); `best`: the cheapest of the last three; `cheaper`: of `nearest` and `spt`, quickly.

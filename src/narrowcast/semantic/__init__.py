@@ -5,6 +5,7 @@ from narrowcast.semantic.explain import ChannelReason, explain
 from narrowcast.semantic.live import LivePlan, Subscribed
 from narrowcast.semantic.plan_result import Channel, SemanticPlan, bandwidth
 from narrowcast.semantic.planner import VARIANTS, plan
+from narrowcast.semantic.statistics import Statistics
 
 __all__ = [
     "SCHEMES",
@@ -14,6 +15,7 @@ __all__ = [
     "ChannelReason",
     "LivePlan",
     "SemanticPlan",
+    "Statistics",
     "Subscribed",
     "bandwidth",
     "baseline",

@@ -29,7 +29,8 @@ class LivePlan:
 
     A new client is served by channels that already carry what it wants, or by a new one. When a
     gateway's last client of a channel leaves, the gateway leaves the tree, and an empty channel ends.
-    `plan` is the present state; it is sound at any time. A step costs O(channels + path), and for a
+    `plan` is the present state; it is sound at any time. Latency bounds are kept again from the next
+    reorganisation on. A step costs O(channels + path), and for a
     profile never seen before one syntactic containment test per channel.
 
     >>> import pyarrow as pa
@@ -76,11 +77,12 @@ class LivePlan:
                 link_cost=edges_cost(paths, tree.edges),
                 profiles=system.profiles,
                 content=content,
+                allowed=np.inf,
             )
             for old, tree, content in channels
         )
         cost = float(sum(channel.rate * channel.link_cost for channel in told))
-        return replace(self._plan, system=system, channels=told, router=router, cost=cost)
+        return replace(self._plan, system=system, channels=told, router=router, cost=cost, bounds=None, quick=None)
 
     def subscribe(self, profile: Wanted | str, gateway: int) -> Subscribed:
         """Let a client at a gateway want a profile."""

@@ -12,6 +12,7 @@ from narrowcast.model._arrays import Bools
 from narrowcast.network import DisseminationTree
 from narrowcast.semantic.content import Content
 from narrowcast.semantic.plan_result import Channel, SemanticPlan
+from narrowcast.semantic.rendezvous import Rooted, ways
 from narrowcast.semantic.route_audience import AudienceContents, AudienceRouter
 from narrowcast.semantic.window import System
 
@@ -25,7 +26,7 @@ class LiveAudience:
     def __init__(self, plan: SemanticPlan, trees: list[DisseminationTree]) -> None:
         router = plan.router
         assert isinstance(router, AudienceRouter)
-        self.channels, self.trees, self.order = plan.channels, trees, router.order
+        self.channels, self.trees, self.paths, self.sources = plan.channels, trees, plan.system.paths, plan.sources
         self.known: list[int] = plan.system.gateways.tolist()
         self.core, self.reach, self.blocks = router.core.copy(), router.reach.copy(), router.blocks.copy()
 
@@ -64,16 +65,16 @@ class LiveAudience:
         blocks: Bools = np.asarray(self.blocks.any(axis=1))
         if not blocks.any():
             blocks[:1] = True
-        new = np.cumsum(audiences) - 1
-        kept = [[int(new[c]) for c in row if c >= 0 and audiences[c]] or [-1] for row in self.order]
-        self.order = np.array(kept, np.int64)
         self.core, self.reach, self.blocks = self.core[audiences], self.reach[audiences], self.blocks[blocks]
         stay = np.flatnonzero(np.concatenate((audiences, blocks)))
         self.channels = tuple(self.channels[c] for c in stay)
         self.trees = [self.trees[c] for c in stay]
 
     def snapshot(self, system: System) -> tuple[Shown, AudienceRouter]:
-        router = AudienceRouter(self.order, self.core, self.reach, self.blocks)
+        n = len(self.core)
+        shape = [Rooted(tree.root, np.zeros((0, 2), np.int32), tree.cost) for tree in self.trees]
+        way, block_way = (ways(self.paths, None, self.sources, some) for some in (shape[:n], shape[n:]))
+        router = AudienceRouter(way, block_way, self.core, self.reach, self.blocks)
         contents = AudienceContents(router, system.wants)
         shown: Shown = [
             (channel, tree, partial(contents.of, c))

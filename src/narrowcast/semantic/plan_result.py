@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from narrowcast.model._arrays import Bools, Floats, Ints
+from narrowcast.network import Paths
 from narrowcast.semantic.content import Content, expression
+from narrowcast.semantic.rendezvous import way_costs
 from narrowcast.semantic.window import System, Wanted, source_brokers
 
 CHUNK = 4096
@@ -34,6 +36,8 @@ class Channel:
     kind: str
     content: Callable[[], Content] = field(repr=False)
     profiles: tuple[Wanted, ...] = field(repr=False)
+    allowed: float = np.inf
+    """How long a message may take to the rendezvous so that no client's latency bound is broken."""
 
     @cached_property
     def expression(self) -> Any:
@@ -62,6 +66,10 @@ class SemanticPlan:
     sources: Ints = field(repr=False)
     router: Router = field(repr=False)
     parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    bounds: Floats | None = field(default=None, repr=False)
+    """The latency bound of each client, inf for none."""
+    quick: Paths | None = field(default=None, repr=False)
+    """With bounds, the paths by delay, for messages that the cheapest way would make late."""
 
     @property
     def n_channels(self) -> int:
@@ -109,7 +117,13 @@ def traversals(plan: SemanticPlan, rows: Ints, cols: Ints, brokers: Ints) -> Flo
     tree = np.array([channel.link_cost for channel in plan.channels], np.float64)
     if not cols.size:
         return np.zeros(0)
-    return np.asarray(plan.system.paths.distance[brokers[rows], root[cols]] + tree[cols])
+    pairs = (brokers[rows], root[cols])
+    if plan.quick is None:
+        return np.asarray(plan.system.paths.distance[pairs] + tree[cols])
+    allowed = np.array([channel.allowed for channel in plan.channels], np.float64)
+    way = way_costs(plan.system.paths, plan.quick, pairs, allowed[cols])
+    # Where not even the quickest way is in time, it is the best there is.
+    return np.where(np.isfinite(way), way, plan.quick.cost[pairs]) + tree[cols]
 
 
 def bandwidth(plan: SemanticPlan, messages: Any, sources: ArrayLike) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,18 @@ from numpy.typing import ArrayLike
 from narrowcast.errors import InfeasibleError, UnsupportedError
 from narrowcast.model._arrays import Floats
 from narrowcast.model.topology import Topology
+from narrowcast.network import Paths
+from narrowcast.semantic.bounds import Bounds, check_reachable, read_bounds
 from narrowcast.semantic.content import Content
-from narrowcast.semantic.hierarchies import Estimator, hierarchies
+from narrowcast.semantic.expected import with_unseen
+from narrowcast.semantic.hierarchies import Estimator, Hierarchies, hierarchies
 from narrowcast.semantic.merging import VARIANTS as PUBLISHED
 from narrowcast.semantic.merging import merge
 from narrowcast.semantic.plan_result import Channel, SemanticPlan, rates, routed, traversals
-from narrowcast.semantic.rendezvous import Rooted
+from narrowcast.semantic.rendezvous import Rooted, ways
 from narrowcast.semantic.route_audience import AudienceContents, AudienceRouter
 from narrowcast.semantic.route_content import ContentRouter
-from narrowcast.semantic.search import search
+from narrowcast.semantic.search import Groups, search
 from narrowcast.semantic.trees import Trees
 from narrowcast.semantic.window import System, Wanted, Window, system, window
 
@@ -30,6 +33,8 @@ VARIANTS = ("search", *PUBLISHED)
 MOST_STEINER = 400
 #: Under a cap the published variants are tried too, up to this many profiles.
 MOST_TRIED_PROFILES = 4000
+#: So much may central trees save against the others.
+NEAR = 1.05
 
 
 def plan(
@@ -44,13 +49,19 @@ def plan(
     seed: int = 0,
     *,
     half_life: float | None = None,
+    latency_bound: ArrayLike | None = None,
 ) -> SemanticPlan:
     """Channels, their gateways and trees, and the rule from messages to channels (SemCast, and ours).
 
     `clients` are (profile index, gateway broker) pairs, `messages` the statistics window, `sources` the
-    publisher's broker of each message or one for all. `search` makes a channel per audience (the
-    set of gateways that want a message) and, under a cap, merges those that lose least; the others
-    are as published. Whoever matches a message is reached, also by messages the window never saw.
+    publisher's broker of each message or one for all; of messages measured elsewhere their Statistics do.
+    `search` makes a channel per audience (the set of gateways that want a message) and, under a cap,
+    merges those that lose least; the others are as published. Whoever matches a message is reached,
+    also by messages the window never saw.
+
+    With a `latency_bound`, one for all clients or one each (nan for none), every message from a source of
+    the window is at the client's gateway within that delay; if no plan can do so an InfeasibleError
+    says which bound would do.
 
     >>> import pyarrow as pa
     >>> line = Topology([(0, 1), (1, 2), (1, 3)])
@@ -67,7 +78,10 @@ def plan(
         raise InfeasibleError("any audience needs at least one channel", budget="max_channels", smallest=1)
     made = system(topology, profiles, clients)
     seen = window(made, messages, sources, half_life)
-    build = _Build(made, seen, max_channels, rendezvous, seed)
+    each, bounds = read_bounds(made, latency_bound)
+    if bounds is not None:
+        check_reachable(made, seen, bounds)
+    build = _Build(made, seen, max_channels, rendezvous, seed, {"half_life": half_life}, each, bounds)
     if not made.gateways.size:
         return build.done(variant, [], [], [], [], ContentRouter(()))
     if variant != "search":
@@ -76,40 +90,101 @@ def plan(
 
 
 class _Build:
-    def __init__(self, made: System, seen: Window, max_channels: int | None, rendezvous: str, seed: int) -> None:
+    def __init__(
+        self,
+        made: System,
+        seen: Window,
+        max_channels: int | None,
+        rendezvous: str,
+        seed: int,
+        others: Mapping[str, Any],
+        bound_of_client: Floats | None,
+        bounds: Bounds | None,
+    ) -> None:
+        self.bound_of_client, self.bounds = bound_of_client, bounds
+        self._hierarchies: Hierarchies | None = None
         self.made, self.seen, self.max_channels = made, seen, max_channels
         self.rendezvous, self.seed = rendezvous, seed
-        self.parameters = {"max_channels": max_channels, "rendezvous": rendezvous, "seed": seed}
+        self.parameters = {"max_channels": max_channels, "rendezvous": rendezvous, "seed": seed, **others}
+
+    @property
+    def quick(self) -> Paths | None:
+        return None if self.bounds is None else self.bounds.quick
 
     def trees(self, kind: str) -> Trees:
         rng = np.random.default_rng([self.seed, 1])
-        return Trees(self.made.paths, self.seen.sources, self.rendezvous, kind, rng)
+        return Trees(self.made.paths, self.seen.sources, self.rendezvous, kind, rng, self.bounds)
 
     def search(self) -> SemanticPlan:
-        made, seen = self.made, self.seen
-        found = search(made, seen, self.trees("cheaper"), self.max_channels)
-        groups, n = found.groups, len(found.groups.reach)
-        trees = self.trees("best" if n <= MOST_STEINER else "cheaper")
-        rooted = trees.all_rooted([made.gateways[r] for r in groups.reach], list(groups.weight))
-        way = np.array([tree.link_cost for tree in rooted])[None, :]
-        if seen.sources.size:
-            roots = np.array([tree.rendezvous for tree in rooted], np.int64)
-            way = way + made.paths.distance[seen.sources[:, None], roots]
-        order = np.argsort(way, axis=1, kind="stable") if n else np.full((len(way), 1), -1)
-        router = AudienceRouter(order, groups.core, groups.reach, found.blocks)
+        ours = self._searched(self.seen)
+        if self.max_channels is None or len(self.made.profiles) > MOST_TRIED_PROFILES:
+            return ours
+        tried = [ours]
+        if self._after.weight.size > self.seen.weight.size:
+            tried.append(self._searched(self._after))
+        return self._steadiest(tried, self._as_published(self.window_bandwidth(ours)))
+
+    def _searched(self, known: Window) -> SemanticPlan:
+        made = self.made
+        found = search(made, known, self.trees("cheaper"), self.max_channels)
+        groups, n = found.groups, found.n_seen
+        rooted = self._rooted(groups, slice(n), "best" if n <= MOST_STEINER else "cheaper")
+        rooted += self._rooted(groups, slice(n, None), "cheaper")
+        router = AudienceRouter(
+            self._ways(rooted), self._ways(found.block_trees), groups.core, groups.reach, found.blocks
+        )
         contents = AudienceContents(router, made.wants)
         reach = np.concatenate((groups.reach, found.blocks))
-        kinds = ["audience"] * n + ["fallback"] * len(found.blocks)
+        kinds = ["audience"] * n + ["expected"] * (len(groups.reach) - n) + ["fallback"] * len(found.blocks)
         tell = [partial(contents.of, c) for c in range(len(reach))]
-        ours = self.done("search", list(reach), kinds, [*rooted, *found.block_trees], tell, router)
-        if self.max_channels is None or len(made.profiles) > MOST_TRIED_PROFILES:
-            return ours
-        return min([ours, *self._as_published()], key=self.window_bandwidth)
+        return self.done("search", list(reach), kinds, [*rooted, *found.block_trees], tell, router)
 
-    def _as_published(self) -> list[SemanticPlan]:
-        """The published channelizations under the same cap, with our trees: the search may not do worse."""
-        tried = (self.published(each, "best") for each in PUBLISHED if each != "central")
-        return [replace(found, variant="search") for found in tried]
+    @cached_property
+    def _after(self) -> Window:
+        """The window, and what it has not seen yet but is likely to come."""
+        return with_unseen(self.made, self.seen, np.random.default_rng([self.seed, 3]))
+
+    def _steadiest(self, ours: list[SemanticPlan], published: list[SemanticPlan]) -> SemanticPlan:
+        """Of the plans that cost the window no more than the published ones, the least in the window and after it.
+
+        After it the same audiences are wanted from other sources, and unseen profiles are matched: a plan
+        that learned by heart which source sent what loses there.
+        """
+        least = min((self.window_bandwidth(each) for each in published), default=np.inf)
+        good = [each for each in (*ours, *published) if self.window_bandwidth(each) <= least * (1 + 1e-12)]
+        turned = np.random.default_rng([self.seed, 4]).permutation(self._after.source)
+        after = replace(self._after, source=turned)
+        return min(good or ours, key=lambda each: self.window_bandwidth(each) + self.window_bandwidth(each, after))
+
+    def _rooted(self, groups: Groups, which: slice, kind: str) -> list[Rooted]:
+        members = [self.made.gateways[reach] for reach in groups.reach[which]]
+        return self.trees(kind).all_rooted(members, list(groups.weight[which]))
+
+    def _ways(self, rooted: Sequence[Rooted]) -> Floats:
+        """(source group × channel): what a message costs in full."""
+        return ways(self.made.paths, self.quick, self.seen.sources, rooted)
+
+    def _as_published(self, ours: float) -> list[SemanticPlan]:
+        """The published channelizations under the same cap, with our trees: the search may not do worse.
+
+        Of many channels those that come near the search alone are also tried with central trees.
+        """
+        found = []
+        for each in PUBLISHED:
+            if each == "central":  # the channels of semcast, on trees that are tried anyway
+                continue
+            try:
+                made = self.published(each, "cheaper" if self._many else "best")
+                if self._many and self.window_bandwidth(made) <= NEAR * ours:
+                    made = self.published(each, "best")
+            except InfeasibleError:  # its channels are too wide for the latency bounds; ours are not
+                continue
+            found.append(replace(made, variant="search"))
+        return found
+
+    @property
+    def _many(self) -> bool:
+        return self.max_channels is None or self.max_channels > MOST_STEINER
 
     def published(self, variant: str, kind: str | None = None) -> SemanticPlan:
         made, seen = self.made, self.seen
@@ -123,15 +198,18 @@ class _Build:
             roots = np.where(near[roots], roots, made.gateways[0])
         else:
             roots = np.full(len(made.profiles), self._middle())
-        found = merge(hierarchies(seen, wants, roots, estimate), seen, estimate, variant, self.max_channels)
+        if self._hierarchies is None:  # the same for every variant: the same seed drew order and roots
+            self._hierarchies = hierarchies(seen, wants, roots, estimate)
+        found = merge(self._hierarchies, seen, estimate, variant, self.max_channels)
         reach = np.zeros_like(found.reach)
         reach[:, joining] = found.reach
         router = ContentRouter(tuple(found.contents))
         # How much each source sends to each channel decides where it is best rooted.
         rows, cols = routed(router, seen.matched, seen.audience, seen.source)
-        weight = np.zeros((len(reach), max(1, seen.sources.size)))
+        # Under bounds every source may come to use any channel.
+        weight = np.full((len(reach), max(1, seen.sources.size)), 0.0 if self.bounds is None else 1e-9)
         np.add.at(weight, (cols, seen.source[rows]), seen.weight[rows])
-        trees = self.trees(kind or ("steiner" if variant == "central" else "join"))
+        trees = self.trees(kind or ("steiner" if variant == "central" else "join-broker"))
         rooted = trees.all_rooted([made.gateways[r] for r in reach], list(weight))
         tell = [partial(_same, content) for content in found.contents]
         return self.done(variant, list(reach), found.kinds, rooted, tell, router)
@@ -165,19 +243,22 @@ class _Build:
                 kind,
                 tell,
                 made.profiles,
+                tree.allowed,
             )
             for r, kind, tree, k, tell in zip(reach, kinds, rooted, rate, contents, strict=True)
         )
         cost = float(sum(channel.rate * channel.link_cost for channel in channels))
-        return SemanticPlan(made, channels, variant, cost, seen.sources, router, self.parameters)
+        return SemanticPlan(
+            made, channels, variant, cost, seen.sources, router, self.parameters, self.bound_of_client, self.quick
+        )
 
-    def window_bandwidth(self, found: SemanticPlan) -> float:
+    def window_bandwidth(self, found: SemanticPlan, window: Window | None = None) -> float:
         """What the window costs in full; with no source known, on the trees alone."""
-        if not self.seen.sources.size:
+        seen = self.seen if window is None else window
+        if not seen.sources.size:
             return found.cost
-        rows, cols = routed(found.router, self.seen.matched, self.seen.audience, self.seen.source)
-        brokers = self.seen.sources[self.seen.source]
-        return float((traversals(found, rows, cols, brokers) * self.seen.weight[rows]).sum())
+        rows, cols = routed(found.router, seen.matched, seen.audience, seen.source)
+        return float((traversals(found, rows, cols, seen.sources[seen.source]) * seen.weight[rows]).sum())
 
 
 def _same(content: Content) -> Content:

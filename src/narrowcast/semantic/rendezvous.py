@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +18,12 @@ MOST_ROOTS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rooted:
+    """A tree. Messages that take at most `allowed` to its rendezvous are in time at every member."""
+
     rendezvous: int
     edges: Edges
     link_cost: float
+    allowed: float = np.inf
 
 
 def rooted(paths: Paths, root: int, members: Ints, kind: str) -> Rooted:
@@ -26,6 +31,29 @@ def rooted(paths: Paths, root: int, members: Ints, kind: str) -> Rooted:
     edges, cost = tree(paths, root, members, kind)
     edges.flags.writeable = False
     return Rooted(root, edges, cost)
+
+
+def ways(paths: Paths, quick: Paths | None, brokers: Ints, trees: Sequence[Rooted]) -> Floats:
+    """(broker × tree): the way to the rendezvous and the tree; of no broker the tree alone, as one row.
+
+    The way is the cheapest, or the quickest where that is too slow; where both are it costs inf.
+    """
+    cost: Floats = np.array([tree.link_cost for tree in trees], np.float64)[None, :]
+    if not brokers.size:
+        return cost
+    roots = np.array([tree.rendezvous for tree in trees], np.int64)
+    allowed = np.array([tree.allowed for tree in trees], np.float64)
+    pairs = np.ix_(brokers, roots)
+    return np.asarray(cost + way_costs(paths, quick, pairs, allowed[None, :]))
+
+
+def way_costs(paths: Paths, quick: Paths | None, pairs: Any, allowed: Floats) -> Floats:
+    """What the way between brokers costs if it may take so long."""
+    cheap = paths.distance[pairs]
+    if quick is None:
+        return np.asarray(cheap)
+    hurried = np.where(quick.delay[pairs] <= allowed, quick.cost[pairs], np.inf)
+    return np.where(paths.delay[pairs] <= allowed, cheap, hurried)
 
 
 def best_rooted(paths: Paths, members: Ints, sources: Ints, weight: Floats, kind: str) -> Rooted:

@@ -1,8 +1,8 @@
 """Our own channelization: one channel per audience, merged where the cap asks for it, by least loss.
 
-A channel takes the messages whose audience lies between its core (the gateways that all its
-audiences share) and its reach (their union); a source sends to the cheapest such channel. An
-audience in no channel goes to the blocks of the fallback that it touches, so the rule is total.
+A channel is made for audiences between its core (the gateways that all of them share) and its reach
+(their union). Any other audience goes to the channel that serves most of it, and to the blocks of the
+fallback that hold the rest, whatever costs least; every gateway is in a block, so the rule is total.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import numpy as np
 from narrowcast.kernels.semantic_price import union_prices
 from narrowcast.model._arrays import Bools, Floats, Ints
 from narrowcast.semantic.audiences import Classes, audience_classes
-from narrowcast.semantic.blocks import blocks
-from narrowcast.semantic.rendezvous import Rooted
+from narrowcast.semantic.blocks import LEAST_WEIGHT, blocks
+from narrowcast.semantic.expected import MOST_EXPECTED, expected
+from narrowcast.semantic.rendezvous import Rooted, ways
 from narrowcast.semantic.trees import Trees
 from narrowcast.semantic.window import System, Window
 
@@ -36,7 +37,10 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Searched:
+    """The first `n_seen` groups are of audiences in the window, the others of audiences yet to come."""
+
     groups: Groups
+    n_seen: int
     blocks: Bools
     block_trees: tuple[Rooted, ...]
 
@@ -45,18 +49,34 @@ def search(made: System, window: Window, trees: Trees, max_channels: int | None)
     """Channels for these audience classes, at most `max_channels` of them, blocks of the fallback included."""
     classes = audience_classes(window)
     n_gateways = made.gateways.size
-    if max_channels is None or classes.n + 1 <= max_channels:
-        room = n_gateways if max_channels is None else max_channels - classes.n
-        parted = blocks(made, window, classes, room)
-        return Searched(_each_alone(classes, window), parted, _block_trees(made, window, classes, trees, parted))
+    if max_channels is None or classes.n + n_gateways <= max_channels:
+        return _one_each(made, window, classes, trees, max_channels)
+    if classes.n + 1 <= max_channels:
+        parted = blocks(made, window, classes, max_channels - classes.n)
+        rooted = _block_trees(made, window, classes, trees, parted)
+        return Searched(_each_alone(classes, window), classes.n, parted, rooted)
     tried: list[tuple[float, int, Searched]] = []
     for n_blocks in _numbers_of_blocks(max_channels, n_gateways, classes.n):
         parted = blocks(made, window, classes, n_blocks)
         rooted = _block_trees(made, window, classes, trees, parted)
         merging = _Merging(made, window, classes, _block_costs(made, window, classes, parted, rooted))
         merging.run(max_channels - len(parted))
-        tried.append((merging.total, len(tried), Searched(merging.groups(), parted, rooted)))
+        groups = merging.groups()
+        tried.append((merging.total, len(tried), Searched(groups, len(groups.reach), parted, rooted)))
     return min(tried, key=lambda each: each[:2])[2]
+
+
+def _one_each(made: System, window: Window, classes: Classes, trees: Trees, max_channels: int | None) -> Searched:
+    """Room for all: a channel per audience seen and per audience expected, and one per gateway."""
+    room = MOST_EXPECTED if max_channels is None else max_channels - classes.n - made.gateways.size
+    more = expected(made, window, classes, min(room, MOST_EXPECTED))
+    every = Classes(
+        np.concatenate((classes.reach, more.reach)),
+        np.concatenate((classes.source, more.source)),
+        np.concatenate((classes.weight, np.full(more.n, LEAST_WEIGHT))),
+    )
+    parted = np.eye(made.gateways.size, dtype=np.bool_)
+    return Searched(_each_alone(every, window), classes.n, parted, tuple(trees.single(int(g)) for g in made.gateways))
 
 
 def _numbers_of_blocks(cap: int, n_gateways: int, n_classes: int) -> list[int]:
@@ -86,10 +106,7 @@ def _block_trees(made: System, window: Window, classes: Classes, trees: Trees, p
 def _block_costs(made: System, window: Window, classes: Classes, parted: Bools, rooted: tuple[Rooted, ...]) -> Floats:
     """What each class costs if it goes to the blocks."""
     hit = (classes.reach.astype(np.float32) @ parted.T.astype(np.float32)) > 0
-    cost: Floats = np.array([[tree.link_cost for tree in rooted]])
-    if window.sources.size:
-        roots = np.array([tree.rendezvous for tree in rooted])
-        cost = cost + made.paths.distance[window.sources[classes.source][:, None], roots]
+    cost = ways(made.paths, None, window.sources, rooted)[classes.source]
     return np.asarray((cost * hit).sum(axis=1) * classes.weight)
 
 

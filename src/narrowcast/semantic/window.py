@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from narrowcast.errors import InputError
 from narrowcast.model._arrays import Bools, Floats, Ints, indices
@@ -16,6 +17,7 @@ from narrowcast.network import Paths, shortest_paths
 from narrowcast.profiles import Profile
 from narrowcast.profiles.xpath import XPath
 from narrowcast.profiles.xpath_symbolic import XML_COLUMN
+from narrowcast.semantic.statistics import Statistics
 
 CHUNK = 4096
 
@@ -36,11 +38,15 @@ class System:
     def topology(self) -> Topology:
         return self.paths.topology
 
+    @cached_property
+    def _matching(self) -> _Matching:
+        return _Matching(self.profiles)
+
     def match(self, messages: Any) -> Any:
         """A sparse (message × profile) matrix of what matches."""
         from scipy.sparse import csr_array
 
-        rows, cols = _match(self.profiles, messages)
+        rows, cols = self._matching(messages)
         shape = (messages.num_rows, len(self.profiles))
         return csr_array((np.ones(rows.size, np.int32), (rows, cols)), shape=shape)
 
@@ -92,7 +98,12 @@ def system(topology: Topology, profiles: Sequence[Wanted | str], clients: ArrayL
 
 
 def window(made: System, messages: Any, sources: ArrayLike | None, half_life: float | None = None) -> Window:
-    """Match the messages; the last one is the newest, and `half_life` messages before it count half."""
+    """Match the messages; the last one is the newest, and `half_life` messages before it count half.
+
+    In place of messages there may be the Statistics of some, with their own sources and counts.
+    """
+    if isinstance(messages, Statistics):
+        return _measured(made, messages)
     matched = made.match(messages)
     n = matched.shape[0]
     age = np.arange(n - 1, -1, -1)
@@ -102,6 +113,17 @@ def window(made: System, messages: Any, sources: ArrayLike | None, half_life: fl
     else:
         brokers, source = _ranked(source_brokers(made, sources, n))
     return Window(matched, made.audience(matched), weight, brokers, source)
+
+
+def _measured(made: System, found: Statistics) -> Window:
+    matched = found.matched(made.profiles)
+    known = found.source[found.source >= 0]
+    if known.size < found.source.size:
+        brokers, source = np.zeros(0, np.int64), np.zeros(found.source.size, np.int64)
+    else:
+        source_brokers(made, known, known.size)  # refuses what is no broker
+        brokers, source = _ranked(known)
+    return Window(matched, made.audience(matched), found.count, brokers, source)
 
 
 def source_brokers(made: System, sources: ArrayLike, n: int) -> Ints:
@@ -139,28 +161,34 @@ def read_profile(profile: Wanted | str) -> Wanted:
     return XPath.parse(profile) if profile.lstrip().startswith("/") else Profile.parse(profile)
 
 
-def _match(profiles: Sequence[Wanted], messages: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Relational profiles read the columns, XPath profiles the documents in column `xml`."""
-    from narrowcast.profiles import Matcher
+class _Matching:
+    """Relational profiles read the columns, XPath profiles the documents in column `xml`; compiled once."""
 
-    paths = {i: profile for i, profile in enumerate(profiles) if isinstance(profile, XPath)}
-    plain = {i: profile for i, profile in enumerate(profiles) if isinstance(profile, Profile)}
-    rows, cols = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    if plain:
-        row, col = Matcher(list(plain.values())).match(messages)
-        rows, cols = [row], [np.array(list(plain))[col]]
-    if paths:
-        row, col = _match_xml(list(paths.values()), messages)
-        rows, cols = [*rows, row], [*cols, np.array(list(paths))[col]]
-    return np.concatenate(rows), np.concatenate(cols)
+    def __init__(self, profiles: Sequence[Wanted]) -> None:
+        from narrowcast.profiles import Matcher
+        from narrowcast.profiles.xpath_match import XPathMatcher
 
+        plain = {i: profile for i, profile in enumerate(profiles) if isinstance(profile, Profile)}
+        paths = {i: profile for i, profile in enumerate(profiles) if isinstance(profile, XPath)}
+        self.plain, self.paths = np.array(list(plain), np.int64), np.array(list(paths), np.int64)
+        self.columns = Matcher(list(plain.values())) if plain else None
+        self.documents = XPathMatcher(list(paths.values())) if paths else None
 
-def _match_xml(paths: list[XPath], messages: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    from narrowcast.profiles.xpath_match import XPathMatcher
+    def __call__(self, messages: Any) -> tuple[Ints, Ints]:
+        rows, cols = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        if self.columns is not None:
+            row, col = self.columns.match(messages)
+            rows, cols = [row], [self.plain[col]]
+        if self.documents is not None:
+            row, col = self._documents(messages)
+            rows, cols = [*rows, row], [*cols, self.paths[col]]
+        return np.concatenate(rows), np.concatenate(cols)
 
-    if XML_COLUMN not in messages.column_names:
-        raise InputError(f"XPath profiles need a column {XML_COLUMN!r} with the documents", name="messages")
-    documents = messages[XML_COLUMN].to_pylist()
-    there = np.array([i for i, document in enumerate(documents) if document is not None], np.int64)
-    rows, cols = XPathMatcher(paths).match([documents[i] for i in there])
-    return there[rows], cols
+    def _documents(self, messages: Any) -> tuple[Ints, Ints]:
+        if XML_COLUMN not in messages.column_names:
+            raise InputError(f"XPath profiles need a column {XML_COLUMN!r} with the documents", name="messages")
+        assert self.documents is not None
+        documents = messages[XML_COLUMN].to_pylist()
+        there = np.array([i for i, document in enumerate(documents) if document is not None], np.int64)
+        rows, cols = self.documents.match([documents[i] for i in there])
+        return there[rows], cols
