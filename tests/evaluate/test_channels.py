@@ -80,7 +80,8 @@ def test_any_single_changed_cell_is_caught_unless_it_only_renames() -> None:
     caught = 0
     for seed in range(40):
         for plan, interest in plans(seed):
-            for name, table in plan.tables.items():
+            decided = {name: table for name, table in plan.tables.items() if name not in ("flows", "interest")}
+            for name, table in decided.items():
                 for column in table.column_names:
                     for row in range(table.num_rows):
                         choices = other_values(plan, column, table[column][row].as_py(), interest)

@@ -98,10 +98,10 @@ def test_any_damaged_cell_is_caught_by_the_faults_or_the_cost() -> None:
                 assert queries_faults(bad) or differences(plan.cost, queries_cost(bad)), (table, column, row)
 
 
-def test_a_piece_made_wider_than_planned_is_a_difference_in_cost() -> None:
+def test_a_piece_made_wider_than_planned_is_a_fault_and_a_difference_in_cost() -> None:
     plan = some_plan(0, "rectangle")
     wide = with_cell(plan, "channels", "high", 0, plan.tables["channels"]["high"][0].as_py() + 1)
-    assert queries_faults(wide) == []
+    assert queries_faults(wide) == ["a piece of set 0 is wider than its queries need"]
     assert any("transfer" in line for line in differences(plan.cost, queries_cost(wide)))
 
 

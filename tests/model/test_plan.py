@@ -20,6 +20,8 @@ def some_plan() -> Plan:
         "flow_session": pa.table({"flow": ["IBM", "MSFT"], "session": [0, 1]}),
         "session_group": pa.table({"session": [0, 1], "group": [0, 0]}),
         "subscriber_group": pa.table({"subscriber": ["desk-1"], "group": [0]}),
+        "flows": pa.table({"flow": ["IBM"], "rate": [1.0]}),
+        "interest": pa.table({"flow": ["IBM"], "subscriber": ["desk-1"]}),
     }
     cost = {"total": np.float64(3.5), "c1": 1.0}
     return Plan(

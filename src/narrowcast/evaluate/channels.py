@@ -1,4 +1,4 @@
-"""Channel and hybrid plans judged from their tables alone: who is left out, what it costs.
+"""Channel and hybrid plans judged from their tables alone: who is left out, what it costs, what budget is broken.
 
 Nothing here comes from the planners. A plan's tables are read as the network would obey them: a
 receiver gets exactly the groups it joins and the flows sent to it by unicast.
@@ -6,167 +6,127 @@ receiver gets exactly the groups it joins and the flows sent to it by unicast.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from narrowcast.errors import InputError
+from narrowcast.evaluate._columns import constant
+from narrowcast.evaluate._compare import differences
+from narrowcast.evaluate.channels_baselines import baseline_faults
+from narrowcast.evaluate.channels_limits import limit_faults
+from narrowcast.evaluate.delivery import Delivery, delivery
+from narrowcast.model._arrays import Ints
+from narrowcast.model.demand import interest_tables
 from narrowcast.model.interest import Interest
 from narrowcast.model.plan import Plan
 
-
-def channels_faults(plan: Plan, interest: Interest) -> list[str]:
-    """Every way in which the plan is unsound; an empty list is a sound plan. O(pairs · log pairs)."""
-    return list(_faults(_Read(plan, interest)))
+__all__ = ["channels_cost", "channels_faults", "differences"]
 
 
-def channels_cost(plan: Plan, interest: Interest) -> dict[str, float]:
+def channels_faults(plan: Plan, interest: Interest | None = None) -> list[str]:
+    """Every way in which the plan is unsound; an empty list is a sound plan. O(pairs · log pairs).
+
+    With `interest` the plan is held against that instead of the demand in its own tables.
+    """
+    return list(_faults(plan if interest is None else _for(plan, interest)))
+
+
+def channels_cost(plan: Plan, interest: Interest | None = None) -> dict[str, float]:
     """The terms of the plan's cost, from their definitions (spec: C1, C2, flooding; or C′ of a hybrid)."""
-    read = _Read(plan, interest)
-    return _hybrid_cost(read) if plan.kind == "hybrid" else _two_level_cost(read)
+    plan = plan if interest is None else _for(plan, interest)
+    read = delivery(plan)
+    if read.unknown:
+        return {}
+    return hybrid_cost(plan, read) if plan.kind == "hybrid" else two_level_cost(plan, read)
 
 
-class _Read:
-    """The plan's tables as index arrays over the interest's flows and users."""
-
-    def __init__(self, plan: Plan, interest: Interest) -> None:
-        self.plan, self.interest = plan, interest
-        flows = {name: i for i, name in enumerate(interest.flow_names or map(str, range(interest.n_flows)))}
-        users = {name: i for i, name in enumerate(interest.user_names or map(str, range(interest.n_users)))}
-        self.unknown: list[str] = []
-        table = plan.tables["flow_session"]
-        self.flow = self._lookup(table, "flow", flows)
-        self.session = _whole(table, "session")
-        table = plan.tables["session_group"]
-        self.session_row, self.group_row = _whole(table, "session"), _whole(table, "group")
-        table = plan.tables["subscriber_group"]
-        self.member, self.joined = self._lookup(table, "subscriber", users), _whole(table, "group")
-        self.unicast_flow = self.unicast_user = np.zeros(0, np.int64)
-        if "unicast" in plan.tables:
-            table = plan.tables["unicast"]
-            self.unicast_flow = self._lookup(table, "flow", flows)
-            self.unicast_user = self._lookup(table, "subscriber", users)
-        self.session_of_flow = np.full(interest.n_flows, -1)
-        self.session_of_flow[self.flow[self.flow >= 0]] = self.session[self.flow >= 0]
-        top = int(max(self.session.max(initial=-1), self.session_row.max(initial=-1))) + 1
-        self.group_of_session = np.full(top, -1)
-        self.group_of_session[self.session_row] = self.group_row
-        sent = self.session_of_flow >= 0
-        self.group_of_flow = np.full(interest.n_flows, -1)
-        self.group_of_flow[sent] = self.group_of_session[self.session_of_flow[sent]]
-        self.n_groups = int(max(self.group_row.max(initial=-1), self.joined.max(initial=-1))) + 1
-
-    def _lookup(self, table: Any, column: str, names: dict[str, int]) -> Any:
-        given = table[column].to_pylist()
-        found = np.array([names.get(str(name), -1) for name in given], dtype=np.int64)
-        self.unknown += [
-            f"{column} {name!r} is not in the interest"
-            for name in sorted({given[i] for i in np.flatnonzero(found < 0)})
-        ]
-        return found
+def _for(plan: Plan, interest: Interest) -> Plan:
+    """The same plan for another demand."""
+    parameters = {**plan.parameters, "subscribers": interest.n_users}
+    return replace(plan, tables={**plan.tables, **interest_tables(interest)}, parameters=parameters)
 
 
-def _whole(table: Any, column: str) -> Any:
-    values = table[column]
-    if values.null_count or not str(values.type).startswith(("int", "uint")):
-        raise InputError(f"column {column} of a plan must hold whole numbers", name=column, got=str(values.type))
-    result = values.to_numpy().astype(np.int64)
-    if (result < 0).any() or (result > 1 << 31).any():
-        raise InputError(f"column {column} of a plan has a number out of range", name=column)
-    return result
-
-
-def _faults(read: _Read) -> Iterator[str]:
+def _faults(plan: Plan) -> Iterator[str]:
+    read = delivery(plan)
     yield from read.unknown
-    yield from _twice("flow", read.flow, "is in two sessions")
-    yield from _twice("session", read.session_row, "is in two groups")
-    used, known = np.unique(read.session), np.unique(read.session_row)
-    for l in np.setdiff1d(used, known):
-        yield f"session {l} is in no group"
-    for l in np.setdiff1d(known, used):
-        yield f"session {l} is empty"
+    yield from _twice("flow", read.sent_flow, "is in two sessions", read.flow_names)
+    yield from _twice("session", read.session_row, "is in two groups", read.sessions)
+    for l in np.setdiff1d(read.sent_session, read.session_row):
+        yield f"session {read.sessions[l]} is in no group"
+    for l in np.setdiff1d(read.session_row, read.sent_session):
+        yield f"session {read.sessions[l]} is empty"
     if read.unknown:
         return
+    for k in np.flatnonzero((read.session_of_flow >= 0) & (read.audience_sizes == 0)):
+        yield f"flow {read.flow_names[k]} is sent though nobody wants it"
     yield from _left_out(read)
     yield from _needless(read)
+    yield from limit_faults(plan, read)
+    yield from baseline_faults(plan, read)
 
 
-def _left_out(read: _Read) -> Iterator[str]:
+def _left_out(read: Delivery) -> Iterator[str]:
     """Every wanted (flow, user) must be covered by a joined group or by unicast: no false exclusion."""
-    interest = read.interest
-    flow, user = interest.flow_of_pair, interest.users
-    group = read.group_of_flow[flow]
-    joined = np.isin(group * interest.n_users + user, read.joined * interest.n_users + read.member) & (group >= 0)
-    unicast = np.isin(flow * interest.n_users + user, read.unicast_flow * interest.n_users + read.unicast_user)
-    for at in np.flatnonzero(~(joined | unicast)):
-        who, what = _name(interest.user_names, user[at]), _name(interest.flow_names, flow[at])
+    for at in np.flatnonzero(~(read.by_group | read.by_unicast)):
+        who, what = read.user_names[read.want_user[at]], read.flow_names[read.want_flow[at]]
         yield f"user {who} wants flow {what} and does not get it"
 
 
-def _needless(read: _Read) -> Iterator[str]:
-    """Joins and unicasts that serve nobody: they would cost without being planned."""
-    interest = read.interest
-    flow, user = interest.flow_of_pair, interest.users
-    unicast = np.isin(flow * interest.n_users + user, read.unicast_flow * interest.n_users + read.unicast_user)
-    group = read.group_of_flow[flow]
-    needed = np.unique((group * interest.n_users + user)[(group >= 0) & ~unicast])
-    joins = read.joined * interest.n_users + read.member
-    yield from _twice("join", joins, "stands twice")
-    for at in np.flatnonzero(~np.isin(joins, needed)):
-        yield f"user {_name(interest.user_names, read.member[at])} joins group {read.joined[at]} without need"
-    pairs = read.unicast_flow * interest.n_users + read.unicast_user
-    yield from _twice("unicast pair", pairs, "stands twice")
-    for at in np.flatnonzero(~np.isin(pairs, flow * interest.n_users + user)):
-        yield f"flow {_name(interest.flow_names, read.unicast_flow[at])} goes by unicast to a user who does not want it"
+def _needless(read: Delivery) -> Iterator[str]:
+    """Joins, unicasts and wishes that serve nobody or stand twice: they would cost without being planned."""
+    group = read.group_of_flow[read.want_flow]
+    served = (group >= 0) & ~read.by_unicast
+    wishes, joins = read.pair(read.want_flow, read.want_user), read.pair(read.joined, read.member)
+    yield from _twice("wish", wishes, "stands twice", None)
+    yield from _twice("join", joins, "stands twice", None)
+    for at in np.flatnonzero(~np.isin(joins, read.pair(group[served], read.want_user[served]))):
+        yield f"user {read.user_names[read.member[at]]} joins group {read.groups[read.joined[at]]} without need"
+    pairs = read.pair(read.unicast_flow, read.unicast_user)
+    yield from _twice("unicast pair", pairs, "stands twice", None)
+    for at in np.flatnonzero(~np.isin(pairs, wishes)):
+        who, what = read.user_names[read.unicast_user[at]], read.flow_names[read.unicast_flow[at]]
+        yield f"flow {what} goes by unicast to {who}, who does not want it"
+    taken = np.unique(read.want_flow[served])
+    for k in np.setdiff1d(np.flatnonzero((read.group_of_flow >= 0) & (read.audience_sizes > 0)), taken):
+        group_number = read.groups[read.group_of_flow[k]]
+        yield f"flow {read.flow_names[k]} is in group {group_number} and all of it goes by unicast"
 
 
-def _twice(what: str, keys: Any, says: str) -> Iterator[str]:
-    values, counts = np.unique(keys, return_counts=True)
+def _twice(what: str, keys: Ints, says: str, names: Any) -> Iterator[str]:
+    values, counts = np.unique(keys[keys >= 0], return_counts=True)
     for key in values[counts > 1]:
-        yield f"{what} {key} {says}"
+        yield f"a {what} {says}" if names is None else f"{what} {names[key]} {says}"
 
 
-def _name(names: tuple[str, ...] | None, index: int) -> str:
-    return str(index) if names is None else names[index]
-
-
-def _group_rates(read: _Read) -> Any:
-    sent = read.group_of_flow >= 0
-    rates = read.interest.rates[sent]
-    return np.bincount(read.group_of_flow[sent], rates, minlength=read.n_groups)
-
-
-def _two_level_cost(read: _Read) -> dict[str, float]:
-    interest, parameters = read.interest, read.plan.parameters
-    alpha, beta = float(parameters.get("alpha", 1.0)), float(parameters.get("beta", 1.0))
-    sent = read.session_of_flow >= 0
-    session_rate = np.bincount(read.session_of_flow[sent], interest.rates[sent], minlength=read.group_of_session.size)
-    taken = np.unique(read.session_of_flow[interest.flow_of_pair] * interest.n_users + interest.users)
-    c1 = alpha * float(_group_rates(read)[read.joined].sum())
-    c2 = beta * float(session_rate[taken // max(interest.n_users, 1)].sum())
-    useful = float(interest.rates[interest.flow_of_pair].sum())
-    wanted = interest.audience_sizes > 0
-    flooding = (alpha + beta) * float(((interest.n_users - interest.audience_sizes) * interest.rates)[wanted].sum())
+def two_level_cost(plan: Plan, read: Delivery) -> dict[str, float]:
+    """C1 = α Σ joins Θ, C2 = β Σ subscriptions θ, and what flooding would cost."""
+    alpha, beta = constant(plan, "alpha", 1.0), constant(plan, "beta", 1.0)
+    session, _ = read.subscribed
+    c1 = alpha * float(read.group_rates[read.joined].sum())
+    c2 = beta * float(read.session_rates[session].sum())
+    useful = float(read.rates[read.want_flow].sum())
+    wanted = read.audience_sizes > 0
+    flooding = (alpha + beta) * float(((read.n_users - read.audience_sizes) * read.rates)[wanted].sum())
     excess = c1 + c2 - (alpha + beta) * useful
-    relative = excess / flooding if flooding else 0.0
+    # A flooding that comes out of rounding alone is none.
+    relative = excess / flooding if flooding > 1e-12 * useful else 0.0
     return {"c1": c1, "c2": c2, "useful": useful, "excess": excess, "flooding": flooding, "relative": relative}
 
 
-def _hybrid_cost(read: _Read) -> dict[str, float]:
-    w1, w2, w3 = (float(w) for w in read.plan.parameters.get("weights", (1, 1, 1)))
-    group_rate = _group_rates(read)
-    unicast = float(read.interest.rates[read.unicast_flow].sum())
-    reception, transmission = w1 * float(group_rate[read.joined].sum()), w2 * float(group_rate.sum())
-    alone = w3 * (w1 + w2) * unicast
+def hybrid_cost(plan: Plan, read: Delivery) -> dict[str, float]:
+    """C′ = w1 Σ joins Θ + w2 Σ groups Θ + w3 (w1 + w2) Σ unicast λ, and perfect multicast beside it."""
+    w1, w2, w3 = weights(plan)
+    reception = w1 * float(read.group_rates[read.joined].sum())
+    transmission = w2 * float(read.group_rates.sum())
+    alone = w3 * (w1 + w2) * float(read.rates[read.unicast_flow].sum())
+    wanted = read.audience_sizes > 0
+    perfect = w1 * float(read.rates[read.want_flow].sum()) + w2 * float(read.rates[wanted].sum())
     total = reception + transmission + alone
-    return {"reception": reception, "transmission": transmission, "unicast": alone, "total": total}
+    return {"reception": reception, "transmission": transmission, "unicast": alone, "perfect": perfect, "total": total}
 
 
-def differences(said: Mapping[str, float], found: Mapping[str, float]) -> list[str]:
-    """The cost terms in which a plan and its recomputation differ, beyond 1e-9 of the larger."""
-    return [
-        f"its {name} is {found[name]}, the planner says {said[name]}"
-        for name in found
-        if name in said and abs(found[name] - said[name]) > 1e-9 * max(1.0, abs(found[name]), abs(said[name]))
-    ]
+def weights(plan: Plan) -> tuple[float, float, float]:
+    w1, w2, w3 = (float(w) for w in plan.parameters.get("weights", (1, 1, 1)))
+    return w1, w2, w3

@@ -3,89 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+import numpy as np
+
+from narrowcast.errors import InputError
+from narrowcast.evaluate._compare import TOLERANCE, same
+from narrowcast.evaluate.carried import Carried, carried, tree_faults
 from narrowcast.model.plan import Plan
-
-TOLERANCE = 1e-9
 
 
 def filters_faults(plan: Plan) -> list[str]:
     """Every way in which the plan is unsound; an empty list is a sound plan. O(vertices)."""
-    return list(_faults(plan))
+    found = tree_faults(plan)
+    return found or list(_faults(plan, carried(plan)))
 
 
 def filters_cost(plan: Plan) -> dict[str, float]:
-    """Traffic of the plan: over all links, cost × what the lowest tight ancestor lets through."""
-    loads = _loads(plan)
-    costs = _column(plan.tables["trees"], "link_cost", 1.0)
-    return {"traffic": sum(costs[v] * load for v, load in loads.items())}
+    """Traffic of the plan, over all links cost × what the lowest tight ancestor lets through; `total` is what was
+    made small: traffic, delay, or both with a price per filter.
+    """
+    if tree_faults(plan):
+        return {}
+    read = carried(plan)
+    return {"traffic": read.traffic(read.filters), "total": read.total(read.filters)}
 
 
-def _faults(plan: Plan) -> Iterator[str]:
-    tree = plan.tables["trees"]
-    nodes, parents = tree["node"].to_pylist(), tree["parent"].to_pylist()
-    flow = dict(zip(nodes, tree["flow"].to_pylist(), strict=True))
-    load = dict(zip(nodes, tree["load"].to_pylist(), strict=True))
-    above = dict(zip(nodes, parents, strict=True))
-    filters = plan.tables["filters"]["node"].to_pylist()
-    if len(above) != len(nodes):
-        yield "a node stands twice in the tree"
-    if sum(parent is None for parent in parents) != 1:
-        yield "the tree does not have exactly one root"
-    interior = set(parents) - {None}
-    for parent in sorted(interior - set(nodes)):
-        yield f"parent {parent} is not a node"
-    for node in filters:
-        if node not in interior:
-            yield f"the filter at {node} is not at an interior node"
-    if len(set(filters)) != len(filters):
-        yield "a filter stands twice"
-    if interior - set(nodes) or _has_cycle(above):
-        yield "the parents do not form a tree"
-        return
-    for node, parent in above.items():
-        if parent is not None and flow[node] > flow[parent] * (1 + TOLERANCE):
-            yield f"node {node} wants more than its parent {parent}: the flows are no unions"
-    for node, carried in _loads(plan).items():
-        if abs(carried - load[node]) > TOLERANCE * max(1.0, abs(carried)):
-            yield f"the link into {node} carries {carried}, the plan says {load[node]}"
-        if carried < flow[node] * (1 - TOLERANCE):
-            yield f"the link into {node} carries less than what is wanted below it"
+def _faults(plan: Plan, read: Carried) -> Iterator[str]:
+    for v in np.flatnonzero(read.filters & ~read.able):
+        yield f"the filter at {read.names[v]} is at a node that cannot host one"
+    yield from _no_unions(read)
+    yield from _misjudged_loads(read)
+    k = plan.parameters.get("k")
+    if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 0):
+        raise InputError(f"parameter k is {k!r}; it must be a whole number, zero or more", name="k")
+    if k is not None and int(read.filters.sum()) > k:
+        yield f"it has {int(read.filters.sum())} filters, the budget is {k}"
+    nowhere = np.zeros(len(read.names), np.bool_)
+    for name, mask in (("no filter", nowhere), ("every vertex", read.able)):
+        said, found = plan.baselines.get(name), read.total(mask)
+        if name in plan.baselines and not same(said, found):
+            yield f"with {name} the {read.objective} is {found}, the plan says {said}"
 
 
-def _loads(plan: Plan) -> dict[Any, float]:
-    """What the link into each node carries: f of the lowest ancestor whose parent filters (or the root)."""
-    tree = plan.tables["trees"]
-    above = dict(zip(tree["node"].to_pylist(), tree["parent"].to_pylist(), strict=True))
-    flow = dict(zip(above, tree["flow"].to_pylist(), strict=True))
-    filters = set(plan.tables["filters"]["node"].to_pylist())
-    tight: dict[Any, Any] = {}
-    for node in above:
-        path = []
-        while node not in tight and above[node] is not None and above[node] not in filters:
-            path.append(node)
-            node = above[node]
-        root = tight.setdefault(node, node)
-        for passed in path:
-            tight[passed] = root
-    return {node: flow[tight[node]] for node, parent in above.items() if parent is not None}
+def _no_unions(read: Carried) -> Iterator[str]:
+    """What is wanted below a vertex is the union of what its children want: no less than one, no more than all."""
+    below = np.flatnonzero(read.parents >= 0)
+    above = read.parents[below]
+    for v in below[read.flow[below] > read.flow[above] * (1 + TOLERANCE)]:
+        yield f"node {read.names[v]} wants more than its parent {read.names[read.parents[v]]}: the flows are no unions"
+    together = np.bincount(above, read.flow[below], minlength=read.flow.size)
+    interior = np.isin(np.arange(read.flow.size), above)
+    for v in np.flatnonzero(interior & (read.flow > together * (1 + TOLERANCE))):
+        yield f"node {read.names[v]} wants more than its children together: the flows are no unions"
 
 
-def _column(table: Any, name: str, default: float) -> dict[Any, float]:
-    nodes = table["node"].to_pylist()
-    values = table[name].to_pylist() if name in table.column_names else [default] * len(nodes)
-    return dict(zip(nodes, values, strict=True))
-
-
-def _has_cycle(above: dict[Any, Any]) -> bool:
-    reaches_root = {None}
-    for start in above:
-        path, node = [], start
-        while node not in reaches_root:
-            path.append(node)
-            if len(path) > len(above):
-                return True
-            node = above[node]
-        reaches_root.update(path)
-    return False
+def _misjudged_loads(read: Carried) -> Iterator[str]:
+    found = read.loads(read.filters)
+    for v in np.flatnonzero(read.parents >= 0):
+        if not same(float(read.load[v]), float(found[v])):
+            yield f"the link into {read.names[v]} carries {found[v]}, the plan says {read.load[v]}"
+    # No false exclusion: where a filter works, what comes through is all that is wanted below.
+    short = np.flatnonzero((read.parents >= 0) & (read.load < read.flow * (1 - TOLERANCE)))
+    for v in short:
+        yield f"the link into {read.names[v]} carries less than what is wanted below it"
+    if not (np.isnan(read.load[read.root]) or read.load[read.root] == 0):
+        yield f"the root {read.names[read.root]} has no link into it, the plan says it carries {read.load[read.root]}"

@@ -14,9 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from narrowcast.evaluate._columns import constant
+from narrowcast.evaluate._compare import same
 from narrowcast.model.plan import Plan
 
 Floats = NDArray[np.float64]
+PROCEDURES = ("rectangle", "polygon", "exact")
+SIZES = ("area", "counts", "histogram")
 Name = tuple[object, ...]  # (query,) or (query, client)
 
 
@@ -26,7 +30,7 @@ def queries_faults(plan: Plan) -> list[str]:
     A query that only several pieces together would cover counts as cut short: no procedure makes that,
     and whatever is unknown is refused.
     """
-    return list(_faults(_Read(plan)))
+    return list(_faults(QueryTables(plan)))
 
 
 def queries_cost(plan: Plan) -> dict[str, float]:
@@ -35,7 +39,7 @@ def queries_cost(plan: Plan) -> dict[str, float]:
     All of them where the plan says that sizes are areas (parameter `size`); where they were counted in data
     that the plan does not hold, only `channel`, which depends on no size.
     """
-    read, known = _Read(plan), plan.parameters
+    read, known = QueryTables(plan), plan.parameters
     if read.broken:
         return {}
     exact = known.get("procedure") == "exact"
@@ -45,29 +49,30 @@ def queries_cost(plan: Plan) -> dict[str, float]:
     channels, size, irrelevant = 0, 0.0, 0.0
     for at, members in read.members.items():
         boxes = np.array([read.queries[name] for name in members])
-        channels += _combinations(boxes) if exact else 1
+        channels += combinations(boxes) if exact else 1
         if area:
-            sent = _union(boxes if exact else np.array(list(read.pieces[at].values())))
+            sent = union_area(boxes if exact else np.array(list(read.pieces[at].values())))
             own = float(np.prod(boxes[:, :, 1] - boxes[:, :, 0], axis=1).sum())
             size += sent
             irrelevant += 0.0 if exact else len(members) * sent - own
-    terms = {"channel": float(known["km"]) * channels}
+    k = constants(plan)
+    terms = {"channel": k["km"] * channels}
     if not area:
         return terms
-    work = float(known["per_query"]) * channels + float(known["per_object"]) * size
-    terms |= {
-        "server": float(known["ka"]) * work,
-        "transfer": float(known["kt"]) * size,
-        "client": float(known["ku"]) * irrelevant,
-    }
+    work = k["per_query"] * channels + k["per_object"] * size
+    terms |= {"server": k["ka"] * work, "transfer": k["kt"] * size, "client": k["ku"] * irrelevant}
     return {"total": sum(terms.values()), **terms}
 
 
-class _Read:
+class QueryTables:
     """The tables as boxes by name: of each query, and of each piece of each set; and what is wrong with them."""
 
     def __init__(self, plan: Plan) -> None:
         self.broken: list[str] = []
+        if plan.parameters.get("procedure", "rectangle") not in PROCEDURES:
+            self.broken.append(f"parameter procedure is {plan.parameters.get('procedure')!r}")
+        if plan.parameters.get("size", "area") not in SIZES:
+            self.broken.append(f"parameter size is {plan.parameters.get('size')!r}")
         asked, merges, channels = (plan.tables[name] for name in ("queries", "merges", "channels"))
         self.dimensions = sorted({str(name) for name in asked["dimension"].to_pylist()})
         self.queries: dict[Any, Floats] = dict(self._boxes("query", _names(asked), asked))
@@ -79,6 +84,7 @@ class _Read:
         self.members: dict[Any, list[Name]] = {}
         for name, at in self.rows:
             self.members.setdefault(at, []).append(name)
+        self.plan = plan
         self.several = plan.parameters.get("method") == "exhaustive"
         self.broken += [f"query {_text(name)} is in set {at} and is not there" for name, at in self.rows
                         if name not in self.queries]  # fmt: skip
@@ -116,7 +122,7 @@ def _text(name: Any) -> str:
     return " of ".join(map(str, name))
 
 
-def _faults(read: _Read) -> Iterator[str]:
+def _faults(read: QueryTables) -> Iterator[str]:
     yield from read.broken
     homes: Mapping[Name, list[Any]] = {name: [] for name in read.queries}
     for name, at in read.rows:
@@ -137,6 +143,36 @@ def _faults(read: _Read) -> Iterator[str]:
             box = read.queries.get(name)
             if box is not None and len(pieces) and not _inside_one(box, pieces):
                 yield f"query {_text(name)} is not inside the merged query of set {at}: rows would be lost"
+        yield from _too_wide(at, pieces, np.array([read.queries[name] for name in members if name in read.queries]))
+    yield from _baseline(read)
+
+
+def _too_wide(at: Any, pieces: Floats, boxes: Floats) -> Iterator[str]:
+    """Each side of a piece is a side of a query inside it: every procedure draws them around queries."""
+    for piece in pieces if len(boxes) else ():
+        inside = boxes[((boxes[:, :, 0] >= piece[:, 0]) & (boxes[:, :, 1] <= piece[:, 1])).all(axis=1)]
+        if not len(inside):
+            yield f"a piece of set {at} holds no whole query"
+        elif (inside[:, :, 0].min(axis=0) > piece[:, 0]).any() or (inside[:, :, 1].max(axis=0) < piece[:, 1]).any():
+            yield f"a piece of set {at} is wider than its queries need"
+
+
+def _baseline(read: QueryTables) -> Iterator[str]:
+    """Every query apart, where sizes are areas."""
+    known = read.plan.parameters
+    said = read.plan.baselines.get("apart")
+    if read.broken or said is None or known.get("size") != "area":
+        return
+    size = sum(float(np.prod(box[:, 1] - box[:, 0])) for box in read.queries.values())
+    k = constants(read.plan)
+    found = (k["km"] + k["ka"] * k["per_query"]) * len(read.queries) + (k["kt"] + k["ka"] * k["per_object"]) * size
+    if not same(said, found):
+        yield f"every query apart costs {found}, the plan says {said}"
+
+
+def constants(plan: Plan) -> dict[str, float]:
+    """The constants of the cost model, as the plan has them."""
+    return {name: constant(plan, name, float("nan")) for name in ("km", "kt", "ku", "ka", "per_query", "per_object")}
 
 
 def _inside_one(box: Floats, pieces: Floats) -> bool:
@@ -144,7 +180,7 @@ def _inside_one(box: Floats, pieces: Floats) -> bool:
     return bool(within.all(axis=1).any())
 
 
-def _union(boxes: Floats) -> float:
+def union_area(boxes: Floats) -> float:
     """The area that finite boxes cover together: of the grid that their sides cut, the cells that one holds."""
     cuts = [np.unique(boxes[:, j]) for j in range(boxes.shape[1])]
     covered = np.zeros([len(cut) - 1 for cut in cuts], np.bool_)
@@ -154,7 +190,7 @@ def _union(boxes: Floats) -> float:
     return float(area[covered].sum())
 
 
-def _combinations(boxes: Floats) -> int:
+def combinations(boxes: Floats) -> int:
     """How many different sets of these finite boxes a point can lie in, borders and corners included."""
     places = []
     for j in range(boxes.shape[1]):

@@ -46,6 +46,8 @@ def as_plan(
             "flow": np.asarray(flow, np.float64),
             "load": pa.array(on_link, mask=is_root),
             "link_cost": tree.link_cost,
+            "can_filter": tree.can_filter,
+            "users": tree.users,
         }
     )
     chosen = np.flatnonzero(_as_mask(tree, filters))

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,23 @@ from narrowcast.version import __version__
 FORMAT = 1
 HEAD = "plan.json"
 
-# The tables a plan of each kind has, with their columns.
+# The tables a plan of each kind has, with their columns: what was decided, and the demand it was decided for,
+# so that a plan can be checked, explained and moved from with nothing else at hand.
 TABLES: dict[str, dict[str, tuple[str, ...]]] = {
     "channels": {
         "flow_session": ("flow", "session"),
         "session_group": ("session", "group"),
         "subscriber_group": ("subscriber", "group"),
+        "flows": ("flow", "rate"),
+        "interest": ("flow", "subscriber"),
     },
     "hybrid": {
         "flow_session": ("flow", "session"),
         "session_group": ("session", "group"),
         "subscriber_group": ("subscriber", "group"),
         "unicast": ("flow", "subscriber"),
+        "flows": ("flow", "rate"),
+        "interest": ("flow", "subscriber"),
     },
     "filters": {"trees": ("node", "parent", "flow", "load"), "filters": ("node",)},
     "queries": {
@@ -36,9 +42,16 @@ TABLES: dict[str, dict[str, tuple[str, ...]]] = {
         "channels": ("set", "piece", "dimension", "low", "high"),
     },
     "semantic": {
-        "channels": ("channel", "expression", "rendezvous", "rate"),
-        "channel_members": ("channel", "gateway"),
+        "channels": ("channel", "expression", "rendezvous", "rate", "kind", "content"),
+        "channel_members": ("channel", "gateway", "core"),
         "trees": ("channel", "u", "v"),
+        "contents": ("part", "operation", "operands"),
+        "profiles": ("profile", "text"),
+        "clients": ("client", "profile", "gateway", "latency_bound"),
+        "topology": ("u", "v", "cost", "delay"),
+        "nodes": ("node", "role"),
+        "window": ("profiles", "source", "weight", "channels"),
+        "sample": ("_broker", "_channels"),
     },
 }
 
@@ -96,7 +109,7 @@ def save(plan: Plan, folder: str | Path, *, overwrite: bool = False) -> Path:
             digests[name] = fingerprint(half / f"{name}.parquet")
         head = {"format": FORMAT, "narrowcast": __version__, "kind": plan.kind, "seed": plan.seed}
         body = {name: getattr(plan, name) for name in _BODY}
-        text = json.dumps(head | body | {"tables": digests}, indent=2, allow_nan=False, default=_plain)
+        text = json.dumps(head | body | {"tables": digests}, indent=2, allow_nan=False, default=plain)
         (half / HEAD).write_text(text + "\n", encoding="utf-8")
     return Path(folder)
 
@@ -110,21 +123,9 @@ def load(folder: str | Path) -> Plan:
     import pyarrow.parquet as pq
 
     source = Path(folder)
-    if not (source / HEAD).is_file():
-        raise InputError(f"{source}: no plan here (no plan.json in it)", name="plan", got=str(source))
-    try:
-        head = json.loads((source / HEAD).read_text(encoding="utf-8"))
-        written, kind, digests = int(head["format"]), str(head["kind"]), dict(head["tables"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{source}/plan.json is damaged: {error}", name="plan", got=str(source)) from None
-    if written > FORMAT:
-        raise InputError(
-            f"{source}: written by narrowcast {head.get('narrowcast')} in plan format {written}; this reads {FORMAT}",
-            name="plan",
-            hint="upgrade narrowcast",
-        )
+    head = _head(source)
     tables = {}
-    for name, digest in digests.items():
+    for name, digest in head["tables"].items():
         path = source / f"{name}.parquet"
         if not path.is_file() or fingerprint(path) != digest:
             state = "was changed after the plan was written" if path.is_file() else "is missing"
@@ -133,11 +134,65 @@ def load(folder: str | Path) -> Plan:
             tables[name] = pq.read_table(path, partitioning=None)
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(f"{path} is damaged: {str(error).splitlines()[0]}", name="plan") from None
+    return Plan(kind=head["kind"], tables=tables, seed=head["seed"], **{name: head[name] for name in _BODY})
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of `plan.json` in this format.
+
+    >>> schema()["title"]
+    'narrowcast plan, format 1'
+    """
+    text = files("narrowcast.model").joinpath(f"plan-{FORMAT}.schema.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _head(source: Path) -> dict[str, Any]:
+    """What stands in `plan.json`, every field there and of its type: as the schema has it."""
+    if not (source / HEAD).is_file():
+        raise InputError(f"{source}: no plan here (no plan.json in it)", name="plan", got=str(source))
     try:
-        return Plan(kind=kind, tables=tables, seed=int(head["seed"]), **{name: head[name] for name in _BODY})
-    except KeyError as error:
-        raise InputError(f"{source}/plan.json is damaged: it has no {error}", name="plan") from None
+        head = json.loads((source / HEAD).read_text(encoding="utf-8"))
+        written = int(head["format"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{source}/plan.json is damaged: {error}", name="plan", got=str(source)) from None
+    if written > FORMAT:
+        raise InputError(
+            f"{source}: written by narrowcast {head.get('narrowcast')} in plan format {written}; this reads {FORMAT}",
+            name="plan",
+            hint="upgrade narrowcast",
+        )
+    for name, types in _TYPES.items():
+        if name not in head:
+            raise InputError(f"{source}/plan.json is damaged: it has no {name!r}", name="plan", got=str(source))
+        if not isinstance(head[name], types) or isinstance(head[name], bool):
+            found = type(head[name]).__name__
+            raise InputError(f"{source}/plan.json is damaged: its {name} is of type {found}", name="plan")
+    for name in ("tables", "inputs", "cost"):
+        wanted = (int, float) if name == "cost" else (str,)
+        for key, value in head[name].items():
+            if not isinstance(value, wanted) or isinstance(value, bool):
+                raise InputError(f"{source}/plan.json is damaged: its {name} has {key}: {value!r}", name="plan")
+    return dict(head)
 
 
-def _plain(value: Any) -> Any:
+_TYPES: dict[str, tuple[type, ...]] = {
+    "format": (int,),
+    "narrowcast": (str,),
+    "kind": (str,),
+    "seed": (int,),
+    "parameters": (dict,),
+    "inputs": (dict,),
+    "cost": (dict,),
+    "baselines": (dict,),
+    "lower_bound": (int, float, type(None)),
+    "gap": (int, float, type(None)),
+    "checks": (dict,),
+    "tables": (dict,),
+}
+
+
+def plain(value: Any) -> Any:
+    """What JSON has no word for: NumPy's numbers and arrays, paths."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
