@@ -1,0 +1,88 @@
+"""Answers `PlanWanted`: puts a plan from its folder under the subscriptions there are now.
+
+Who takes what follows from the profiles, so a subscriber the plan never heard of is served like any
+other. One whose profile spans more groups than a host may join gets a channel of its own by unicast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from narrowcast.model.plan import Plan, load
+from narrowcast.runtime.deploy import routing_of
+from narrowcast.runtime.effects import PlanWanted
+from narrowcast.runtime.prediction import predicted
+from narrowcast.runtime.routes import Subscribers
+from narrowcast.runtime.routing import Routing
+from narrowcast.transport import Address, Multicast, Unicast
+
+
+def limit_of_memberships(default: int = 20) -> int:
+    """How many multicast groups a socket of this host may join; beyond it joins fail without a word."""
+    path = Path("/proc/sys/net/ipv4/igmp_max_memberships")
+    return int(path.read_text()) if path.exists() else default
+
+
+@dataclass
+class FolderPlanner:
+    """Plans from one folder. `memberships`: groups a subscriber's host may join, two left for discovery.
+
+    `prediction` is what the last routing should look like when it runs.
+    """
+
+    plan: Plan | None
+    key: tuple[str, ...] = ("symbol",)
+    memberships: int = 20
+    prediction: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, folder: str | Path | None, key: Sequence[str], memberships: int | None = None) -> FolderPlanner:
+        plan = None if folder is None else load(folder)
+        return cls(plan, tuple(key), limit_of_memberships() if memberships is None else memberships)
+
+    def __call__(self, wanted: PlanWanted) -> Routing:
+        routing = self._routing(wanted)
+        self.prediction = predicted(self.plan, routing)
+        return routing
+
+    def _routing(self, wanted: PlanWanted) -> Routing:
+        who = Subscribers(wanted.subscriptions, wanted.edges, wanted.gateways)
+        if self.plan is None:
+            return _apart(Routing({}), who, sorted(who.profiles))
+        routing = routing_of(self.plan, who, key=self.key)
+        return _apart(routing, who, _too_wide(routing, self.memberships - 2))
+
+
+def _too_wide(routing: Routing, most: int) -> list[str]:
+    """Subscriptions that make their edge join too many groups, the widest first until the rest fits."""
+    groups: dict[str, dict[str, set[int]]] = {}
+    for name, channels in routing.taken.items():
+        addresses = [routing.addresses[channel] for channel in channels]
+        joined = {address.group for address in addresses if isinstance(address, Multicast)}
+        groups.setdefault(routing.edges[name], {})[name] = joined
+    found = []
+    for wanted in groups.values():
+        for name in sorted(wanted, key=lambda n: (-len(wanted[n]), n)):
+            rest = [each for other, each in wanted.items() if other not in found]
+            if len(set().union(*rest)) <= most:
+                break
+            found.append(name)
+    return sorted(found)
+
+
+def _apart(routing: Routing, who: Subscribers, names: Sequence[str]) -> Routing:
+    """A channel for each of these, chosen by its own profile and sent to it alone."""
+    if not names:
+        return routing
+    first = max(routing.addresses, default=-1) + 1
+    addresses: dict[int, Address] = dict(routing.addresses)
+    content, taken = dict(routing.content), dict(routing.taken)
+    for channel, name in enumerate(names, first):
+        addresses[channel] = Unicast(name)
+        content[channel] = who.profiles[name]
+        taken[name] = (channel,)
+    known: Mapping[str, Any] = {"profiles": dict(who.profiles), "edges": dict(who.edges)}
+    return replace(routing, addresses=addresses, content=content, taken=taken, **known)

@@ -1,0 +1,91 @@
+"""What a simulated system is made of. Tests replace one part by a broken one and see that it is caught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from narrowcast.profiles import Profile
+from narrowcast.runtime.broker import Broker
+from narrowcast.runtime.client import Client
+from narrowcast.runtime.coordinator import Coordinator
+from narrowcast.runtime.edge import Edge
+from narrowcast.runtime.effects import PlanWanted
+from narrowcast.runtime.parsed import parsed
+from narrowcast.runtime.routes import Subscribers, by_content, by_flows, by_tree
+from narrowcast.runtime.routing import Routing
+from narrowcast.runtime.source import Source
+from narrowcast.testing.simulator.disk import SimLog
+from narrowcast.testing.simulator.workload import FLOWS
+from narrowcast.transport import Address, Multicast, Overlay, Unicast
+
+Planner = Callable[[PlanWanted, Random], Routing]
+
+
+def random_plan(wanted: PlanWanted, rng: Random) -> Routing:
+    """Any sound plan of any kind; a few subscriptions are left out, to be served from the log."""
+    names = [name for name in wanted.subscriptions if rng.random() > 0.1]
+    who = Subscribers(
+        {name: wanted.subscriptions[name] for name in names},
+        {name: wanted.edges[name] for name in names},
+        wanted.gateways,
+    )
+    found = rng.choice((_flows, _hybrid, _content, _tree))(who, wanted, rng)
+    return found if rng.random() < 0.6 else replace(found, pulse=None)
+
+
+def _flows(who: Subscribers, wanted: PlanWanted, rng: Random) -> Routing:
+    known = [flow for flow in FLOWS if rng.random() > 0.2]
+    sessions = {flow: rng.randrange(3) for flow in known}
+    return by_flows(["s"], sessions, {l: rng.randrange(2) for l in range(3)}, who)
+
+
+def _hybrid(who: Subscribers, wanted: PlanWanted, rng: Random) -> Routing:
+    sessions = {flow: rng.randrange(2) for flow in FLOWS if rng.random() > 0.3}
+    pairs = [(flow, name) for flow in FLOWS for name in who.profiles if rng.random() < 0.3]
+    return by_flows(["s"], sessions, {0: 0, 1: 1}, who, unicast=pairs)
+
+
+def _content(who: Subscribers, wanted: PlanWanted, rng: Random) -> Routing:
+    groups: dict[int, list[Profile]] = {}
+    for text in sorted(set(who.profiles.values())):
+        groups.setdefault(rng.randrange(3), []).append(parsed(text))
+    contents = {channel: Profile.any_of(profiles) for channel, profiles in sorted(groups.items())}
+    addresses = {channel: _address(channel, wanted, rng) for channel in contents}
+    return by_content(contents, addresses, who)
+
+
+def _tree(who: Subscribers, wanted: PlanWanted, rng: Random) -> Routing:
+    tree = overlay(wanted, rng)
+    filters = [broker for broker in sorted(tree.brokers) if rng.random() < 0.6]
+    return by_tree(tree, filters, who)
+
+
+def _address(channel: int, wanted: PlanWanted, rng: Random) -> Address:
+    kind = rng.randrange(3)
+    if kind == 0:
+        return overlay(wanted, rng)
+    return Multicast(rng.randrange(2), channel) if kind == 1 else Unicast(f"subject-{channel}")
+
+
+def overlay(wanted: PlanWanted, rng: Random) -> Overlay:
+    """A random tree over the brokers that are alive."""
+    alive = [node for node in wanted.nodes if node.startswith("broker")] or ["broker-0"]
+    rng.shuffle(alive)
+    return Overlay(alive[0], tuple((rng.choice(alive[:k]), alive[k]) for k in range(1, len(alive))))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The class of each part, the planner and the disk."""
+
+    client: type[Client] = Client
+    source: type[Source] = Source
+    broker: type[Broker] = Broker
+    edge: type[Edge] = Edge
+    coordinator: type[Coordinator] = Coordinator
+    planner: Planner = random_plan
+    log: type[SimLog] = SimLog
+    extra: Any = None

@@ -1,0 +1,231 @@
+"""The overlay on ZeroMQ: one socket per link, encrypted, and nobody is admitted who is not on the list.
+
+A broker listens at one ROUTER. Whoever sends to it, a source, a broker above or an edge, has a DEALER
+of its own to it, named after the node: so a broker reaches its edges back through the same link. We
+choose the tree; ZeroMQ's own subscriptions, which would go to every upstream, are not used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from narrowcast.errors import TransportError
+from narrowcast.transport.address import Address, Link, Overlay
+from narrowcast.transport.extra import engine
+from narrowcast.transport.protocols import Receive
+from narrowcast.transport.zmq_keys import allowed, key_pair
+
+WATER = 10_000  # frames that wait at a link, on either side
+BURST = 256
+LOOK = 0.05  # seconds after which sockets are looked at, should a notice have been swallowed
+
+
+class ZmqOverlay:
+    """`Carrier` for `Overlay` (frames enter at the root) and `Link` addresses.
+
+    `brokers` says where each broker listens and its public key; `key` names our own key, if it is not
+    the node's. A full link makes the sender wait up to `patience`; then the frame is dropped and counted,
+    never silently. A broker that dies costs what was in flight; the log has it.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        brokers: Mapping[str, tuple[str, str]],
+        keys: Path,
+        *,
+        key: str | None = None,
+        listen: bool = False,
+        patience: float = 0.25,
+    ) -> None:
+        self.node, self.brokers, self._keys, self._listen, self._patience = node, brokers, keys, listen, patience
+        self._key = key or node
+        self.counts: Counter[str] = Counter()
+        self._links: dict[str, Any] = {}
+        self._router: Any = None
+        self._stuck: dict[str, float] = {}
+        self._closed = True
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def start(self, receive: Receive) -> None:
+        zmq = self._zmq = engine("zmq")
+        self._loop = asyncio.get_running_loop()
+        self._receive = receive
+        self._context = zmq.Context()
+        self._closed = False
+        self._public, self._secret = key_pair(self._keys, self._key)
+        if self._listen:
+            self._guard = _Guard(self._context, self._keys)
+            self._guard.start()
+            self._bind()
+        self._look()
+
+    async def join(self, address: Address) -> None:
+        """Nothing to do: a tree's frames come by the links of those who attach."""
+        self._next_hop(address)
+
+    async def leave(self, address: Address) -> None:
+        """Nothing to do either."""
+
+    async def send(self, address: Address, data: bytes) -> None:
+        node = self._next_hop(address)
+        if not self._pass(node, data) and not await self._try_again(node, data):
+            self.counts["frames dropped"] += 1
+            return
+        self.counts["frames sent"] += 1
+        self.counts["bytes sent"] += len(data)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for socket in [*self._links.values(), *([self._router] if self._router else [])]:
+            self._loop.remove_reader(socket.fileno())
+            socket.close(linger=0)
+        if self._listen:
+            await asyncio.to_thread(self._guard.stop)
+        self._context.term()
+
+    # Sending.
+
+    def _next_hop(self, address: Address) -> str:
+        if isinstance(address, Overlay):
+            return address.root
+        if isinstance(address, Link):
+            return address.node
+        raise TransportError(f"the overlay carries trees and links only, not {address}", endpoint=str(address))
+
+    def _pass(self, node: str, data: bytes) -> bool:
+        """Hand a frame to the link; False if there is no room, or nobody there yet."""
+        zmq = self._zmq
+        try:
+            if node in self.brokers:
+                self._link(node).send(data, zmq.DONTWAIT, copy=False)
+            elif self._router is not None:
+                self._router.send_multipart((node.encode(), data), zmq.DONTWAIT)
+            else:
+                raise TransportError(f"nobody knows where {node} listens", endpoint=node)
+        except zmq.Again:
+            return False
+        except zmq.ZMQError as error:
+            if error.errno != zmq.EHOSTUNREACH:
+                raise TransportError(f"the link to {node} failed: {error}", endpoint=node) from None
+            self.counts["frames to nobody"] += 1
+        return True
+
+    async def _try_again(self, node: str, data: bytes) -> bool:
+        """Wait for room; but after one wait in vain not for every frame."""
+        self.counts["waits"] += 1
+        end = self._loop.time() + self._patience
+        if self._loop.time() < self._stuck.get(node, 0.0):
+            return False
+        while self._loop.time() < end:
+            await asyncio.sleep(0.001)
+            if self._pass(node, data):
+                return True
+        self._stuck[node] = self._loop.time() + self._patience
+        return False
+
+    def _link(self, node: str) -> Any:
+        socket = self._links.get(node)
+        if socket is None:
+            zmq = self._zmq
+            at, public = self.brokers[node]
+            socket = self._socket(zmq.DEALER)
+            socket.setsockopt(zmq.IDENTITY, self.node.encode())
+            socket.curve_serverkey = public.encode()
+            socket.setsockopt(zmq.RECONNECT_IVL, 50)
+            socket.setsockopt(zmq.RECONNECT_IVL_MAX, 500)
+            socket.connect(at)
+            self._links[node] = socket
+            self._watch(socket)
+        return socket
+
+    def _bind(self) -> None:
+        zmq = self._zmq
+        at = self.brokers.get(self.node)
+        if at is None:
+            raise TransportError(f"nothing says where broker {self.node} listens", endpoint=self.node)
+        self._router = self._socket(zmq.ROUTER)
+        self._router.curve_server = True
+        self._router.setsockopt(zmq.ZAP_DOMAIN, b"narrowcast")
+        self._router.setsockopt(zmq.ROUTER_MANDATORY, 1)  # say so instead of dropping
+        self._router.setsockopt(zmq.ROUTER_HANDOVER, 1)  # a node that came back takes its name back
+        try:
+            self._router.bind(at[0])
+        except zmq.ZMQError as error:
+            self._router.close(linger=0)
+            self._router = None
+            self._guard.stop()
+            raise TransportError(f"broker {self.node} cannot listen at {at[0]}: {error}", endpoint=at[0]) from None
+        self._watch(self._router)
+
+    def _socket(self, kind: int) -> Any:
+        zmq = self._zmq
+        socket = self._context.socket(kind)
+        for option in (zmq.SNDHWM, zmq.RCVHWM):
+            socket.setsockopt(option, WATER)
+        socket.setsockopt(zmq.HEARTBEAT_IVL, 1000)
+        socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 3000)
+        socket.setsockopt(zmq.MAXMSGSIZE, 1 << 20)
+        socket.curve_publickey, socket.curve_secretkey = self._public.encode(), self._secret.encode()
+        return socket
+
+    # Receiving. A socket's file descriptor tells of a change once; so everything there is taken.
+
+    def _watch(self, socket: Any) -> None:
+        self._loop.add_reader(socket.fileno(), self._take, socket)
+
+    def _take(self, socket: Any) -> None:
+        zmq = self._zmq
+        if self._closed:
+            return
+        for _ in range(BURST):
+            try:
+                data = socket.recv_multipart(zmq.DONTWAIT)[-1]
+            except zmq.Again:
+                return
+            self.counts["frames"] += 1
+            self.counts["bytes"] += len(data)
+            self._receive(data)
+        self._loop.call_soon(self._take, socket)
+
+    def _look(self) -> None:
+        """Sending may swallow the notice of something to receive: look now and then all the same."""
+        if self._closed:
+            return
+        for socket in [*self._links.values(), *([self._router] if self._router else [])]:
+            self._take(socket)
+        self._timer = self._loop.call_later(LOOK, self._look)
+
+
+class _Guard:
+    """ZAP: who is not on the list is turned away, and does not knock again until it is restarted.
+
+    The list is read for every newcomer, so that nodes can be admitted while the broker runs.
+    """
+
+    def __init__(self, context: Any, keys: Path) -> None:
+        self._context, self._keys = context, keys
+        self._auth: Any = None
+
+    def start(self) -> None:
+        thread = engine("zmq.auth.thread")
+        self._auth = thread.ThreadAuthenticator(self._context)
+        self._auth.start()
+        self._auth.configure_curve_callback(domain="narrowcast", credentials_provider=self)
+
+    def callback(self, domain: str, key: bytes) -> bool:
+        """Called by the authenticator's thread."""
+        return key.decode() in allowed(self._keys)
+
+    def stop(self) -> None:
+        if self._auth is not None:
+            self._auth.stop()
+            self._auth = None

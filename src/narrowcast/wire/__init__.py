@@ -1,0 +1,27 @@
+"""Frames and log entries as bytes: pure functions, no sockets, nothing that can raise on what the network sent."""
+
+from narrowcast.wire.entry import Batch, Marker, decode_entry, encode_entry
+from narrowcast.wire.frame import Attach, Carried, Frame, Malformed, Pulse, decode, encode
+from narrowcast.wire.payload import decode_payload, encode_payload
+from narrowcast.wire.place import END, end_of, index_of, place, sequence_of
+
+__all__ = [
+    "END",
+    "Attach",
+    "Batch",
+    "Carried",
+    "Frame",
+    "Malformed",
+    "Marker",
+    "Pulse",
+    "decode",
+    "decode_entry",
+    "decode_payload",
+    "encode",
+    "encode_entry",
+    "encode_payload",
+    "end_of",
+    "index_of",
+    "place",
+    "sequence_of",
+]
