@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test lint check nightly bench lock clean
+.PHONY: help setup demo test lint check nightly soak bench lock clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,10 +31,13 @@ lint: setup  ## style, types, rooms
 	$(BIN)/lint-imports --no-logo
 
 check: lint  ## style, types, rooms, and the tests that need no Java
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not nightly and not spark'
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not nightly and not soak and not spark'
 
 nightly: setup  ## the large sizes: 10^5 profiles against SQLite, 10^4 against Spark SQL
 	$(BIN)/python -m pytest -m nightly
+
+soak: setup  ## ten thousand simulated disasters, and long real ones
+	$(BIN)/python -m pytest -n 2 -m soak
 
 bench: setup  ## speed and quality against peers, as ratios in one run
 	for b in benchmarks/speed/*.py benchmarks/quality/*.py; do [ -e "$$b" ] || continue; echo "== $$b"; $(BIN)/python $$b || exit 1; done

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from narrowcast import channels, errors, filters, queries, semantic, workloads
     from narrowcast.model import Interest, Topology, Tree
     from narrowcast.profiles import Matcher, Profile
+    from narrowcast.runtime.connect import connect
 
 
 _ROOMS = ("channels", "errors", "filters", "queries", "semantic", "workloads")
@@ -28,6 +29,7 @@ _NAMES = {
     "Profile": "narrowcast.profiles",
     "Topology": "narrowcast.model",
     "Tree": "narrowcast.model",
+    "connect": "narrowcast.runtime.connect",
 }
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "Tree",
     "__version__",
     "channels",
+    "connect",
     "errors",
     "filters",
     "queries",

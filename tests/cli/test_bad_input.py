@@ -8,7 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import narrowcast as nc
 from narrowcast import cli
+from narrowcast.model.plan import save
+from narrowcast.semantic.folder import as_plan
 
 
 @pytest.fixture
@@ -117,3 +120,28 @@ def test_a_full_folder_is_never_written_over(tmp_path: Path, capsys) -> None:
         ["generate", "market", "--out", str(tmp_path), "--messages", "10", "--overwrite"], capsys
     )
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_results_cannot_go_into_a_file(tmp_path: Path, capsys) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("mine")
+    arguments = ["reproduce", "filters.fig7", "--quick", "--here", "--out", str(taken)]
+    assert "cannot be a folder for results" in refused(arguments, capsys)
+    assert taken.read_text() == "mine"
+
+
+def test_an_interface_that_is_not_there_is_named_before_measuring(capsys) -> None:
+    assert cli.run(["calibrate", "--interface", "nope0"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert "there is no interface nope0" in lines[0]
+
+
+def test_a_plan_without_groups_that_cannot_be_delivered_says_what_could_be(tmp_path: Path, capsys) -> None:
+    window = pa.table({"p": [0, 9]})
+    made = nc.semantic.plan(nc.Topology([(0, 1)]), ["p > 3"], [(0, 1)], window, sources=0)
+    save(as_plan(made, window, 0), tmp_path / "plan")
+    assert cli.run(["up", str(tmp_path / "plan"), "--data", str(tmp_path / "data")]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert "--variant semcast" in lines[0]

@@ -62,3 +62,37 @@ def test_calibrate_finds_the_prices_that_made_the_measurements(tmp_path: Path, c
     assert cli.run(["calibrate", str(path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["alpha"], found["beta"]) == (pytest.approx(1), pytest.approx(2))
+
+
+def test_a_plan_stays_near_the_previous_one_and_keeps_pins_and_entitlements(
+    market: Path, tmp_path: Path, capsys
+) -> None:
+    tables = [str(market / "flows.csv"), str(market / "interest.csv"), "--groups", "5", "--sessions", "12", "--json"]
+    first, second, third = (str(tmp_path / name) for name in ("first", "second", "third"))
+    assert cli.run(["plan", "channels", *tables, "--method", "gf", "--out", first]) == 0
+    assert cli.run(["plan", "channels", *tables, "--previous", first, "--moves", "7", "--out", second]) == 0
+    old, new = (
+        dict(zip(*(t[c].to_pylist() for c in ("flow", "session")), strict=True))
+        for t in (load(first).tables["flow_session"], load(second).tables["flow_session"])
+    )
+    assert 0 < sum(old[flow] != new[flow] for flow in old) <= 7
+    assert load(second).cost["excess"] < load(first).cost["excess"]
+    a, b, c = list(old)[:3]
+    (tmp_path / "pin.csv").write_text(f"flow,group\n{a},4\n")
+    (tmp_path / "apart.csv").write_text(f"flow,other\n{a},{b}\n{b},{c}\n")
+    limits = ["--pin", str(tmp_path / "pin.csv"), "--apart", str(tmp_path / "apart.csv"), "--out", third]
+    assert cli.run(["plan", "channels", *tables, *limits]) == 0
+    session_group = load(third).tables["session_group"]
+    group_of = dict(zip(*(session_group[c].to_pylist() for c in ("session", "group")), strict=True))
+    where = {
+        flow: group_of[session]
+        for flow, session in zip(*load(third).tables["flow_session"].to_pydict().values(), strict=True)
+    }
+    assert where[a] == 4
+    assert where[b] not in (where[a], where[c])
+    capsys.readouterr()
+    assert cli.run(["plan", "channels", *tables, "--moves", "3"]) == 2
+    assert "--previous" in capsys.readouterr().err
+    (tmp_path / "pin.csv").write_text("flow,group\nNOSUCH,4\n")
+    assert cli.run(["plan", "channels", *tables, "--pin", str(tmp_path / "pin.csv")]) == 2
+    assert "NOSUCH" in capsys.readouterr().err

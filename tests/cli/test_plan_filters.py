@@ -38,7 +38,7 @@ def test_a_plan_is_written_checked_and_shown_with_its_curve(tables, tmp_path, ca
     assert (result["cost"]["traffic"], result["gap"], result["method"], result["set_aside"]) == (10.0, 0.0, "exact", 1)
     plan = load(tmp_path / "plan")
     assert filters_faults(plan) == []
-    assert filters_cost(plan) == {"traffic": 10.0}
+    assert filters_cost(plan) == {"traffic": 10.0, "total": 10.0}
     assert (tmp_path / "plan" / "quarantine.parquet").exists()
 
 

@@ -31,8 +31,12 @@ def test_every_command_of_the_readme_runs_in_order(tmp_path: Path) -> None:
     lines = [line for block in blocks(ROOT / "README.md", "sh") for line in block.replace("\\\n", " ").splitlines()]
     commands = [line for line in lines if line.startswith("narrowcast ")]
     assert commands
-    for command in commands:
-        assert run(command, tmp_path)
+    try:
+        for command in commands:
+            assert run(command, tmp_path)
+    finally:
+        # Should it have stopped half-way, what `narrowcast up` started must not outlive it.
+        subprocess.run([str(BIN / "narrowcast"), "down"], cwd=tmp_path, capture_output=True, check=False)
 
 
 def test_every_python_block_of_the_readme_runs(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 from narrowcast.errors import InputError, NarrowcastError, ProfileError
 
+STOPPED = 130
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
@@ -25,6 +27,8 @@ def run(arguments: Sequence[str]) -> int:
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
         result = typer.main.get_command(app).main(list(arguments), prog_name="narrowcast", standalone_mode=False)
+        if result == STOPPED:  # typer may turn Ctrl-C into an exit code before we see it
+            return _stopped()
         return result if isinstance(result, int) else 0
     except usage_error as error:
         return _usage(error, arguments)
@@ -38,10 +42,14 @@ def run(arguments: Sequence[str]) -> int:
     except NarrowcastError as error:
         return _complain(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("stopped; nothing half-written was left in place", 130)
+        return _stopped()
     except BrokenPipeError:
         sys.stderr.close()  # `narrowcast … | head` is no failure
         return 0
+
+
+def _stopped() -> int:
+    return _complain("stopped; nothing half-written was left in place", STOPPED)
 
 
 def _complain(message: str, code: int) -> int:

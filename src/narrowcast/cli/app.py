@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from narrowcast.cli.answer import answer
 from narrowcast.cli.calibrate import calibrate
+from narrowcast.cli.check import check
 from narrowcast.cli.demo import demo
+from narrowcast.cli.diff import diff
+from narrowcast.cli.explain import explain
+from narrowcast.cli.export import export
 from narrowcast.cli.generate import generate
 from narrowcast.cli.match import match
 from narrowcast.cli.measure import measure
@@ -16,8 +21,17 @@ from narrowcast.cli.plan_channels import channels
 from narrowcast.cli.plan_filters import filters
 from narrowcast.cli.plan_hybrid import hybrid
 from narrowcast.cli.plan_queries import queries
+from narrowcast.cli.plan_semantic import semantic
 from narrowcast.cli.profile import profile
+from narrowcast.cli.publish import publish
 from narrowcast.cli.replay import replay
+from narrowcast.cli.report import report
+from narrowcast.cli.reproduce import reproduce
+from narrowcast.cli.roles import broker, coordinator, edge, preflight, source
+from narrowcast.cli.subscribe import subscribe
+from narrowcast.cli.top import top
+from narrowcast.cli.up import down, up
+from narrowcast.cli.whatif import whatif
 
 app = typer.Typer(
     name="narrowcast",
@@ -30,14 +44,30 @@ app = typer.Typer(
 )
 
 plan = typer.Typer(help="Plan: which way each message goes. One command per kind of plan.", no_args_is_help=True)
-for planner in (channels, hybrid, filters, queries):
+for planner in (channels, hybrid, filters, queries, semantic):
     plan.command()(planner)
 
-for command in (demo, profile, match, generate, measure):
-    app.command()(command)
-app.add_typer(plan, name="plan")
-for later in (replay, answer, calibrate):
-    app.command()(later)
+START, PLANS, USES, LIVE, ROLES, STUDIES = (
+    "Begin here",
+    "A plan and whether to trust it",
+    "Put a plan to use",
+    "Deliver",
+    "One role at a time, on many hosts",
+    "Studies",
+)
+COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    START: (demo, profile, match, generate, measure),
+    PLANS: (check, explain, report, whatif, diff),
+    USES: (export, replay, answer, calibrate),
+    LIVE: (up, publish, subscribe, top, down),
+    ROLES: (preflight, coordinator, source, broker, edge),
+    STUDIES: (reproduce,),
+}
+for panel, commands in COMMANDS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+    if panel == START:
+        app.add_typer(plan, name="plan", rich_help_panel=PLANS)
 
 
 def _version(asked: bool) -> None:

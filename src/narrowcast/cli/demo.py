@@ -13,6 +13,7 @@ import numpy as np
 import typer
 
 from narrowcast.cli._output import AsJson, Seed, notes, output, print_json, text
+from narrowcast.cli.demo_live import live
 from narrowcast.cli.plan_channels import ways_table
 
 if TYPE_CHECKING:
@@ -32,13 +33,16 @@ def demo(
 
     A trading floor: desks subscribe to symbols with profiles, and messages are matched against them.
     Then three plans: symbols into multicast groups, filters on a multicast tree, and range queries
-    merged. Every plan is checked by code that had no part in making it.
+    merged. Every plan is checked by code that had no part in making it. Last, the first plan is put on
+    the wire on this machine, and its source is killed while messages flow.
     """
     result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="narrowcast-demo-") as folder:
         result["market"] = _market(Path(folder), users, symbols, messages, seed)
         result["matching"] = _matching(Path(folder))
         plan = _channels(Path(folder), seed)
+        with _step("delivering for real, and killing the source in the middle"):
+            result["live"] = live(Path(folder), plan)
     result["channels"] = {"cost": plan.cost, "baselines": plan.baselines, "lower_bound": plan.lower_bound}
     result["filters"] = _filters(seed)
     result["queries"] = _queries(seed)
@@ -49,6 +53,10 @@ def demo(
     _show_channels(plan)
     _show_filters(result["filters"])
     _show_queries(result["queries"])
+    _show_live(result["live"])
+    output.print("\nNext: [bold]narrowcast generate market --out market[/], then [bold]narrowcast plan --help[/]")
+    if not result["live"].get("exact", True):
+        raise typer.Exit(1)
 
 
 @contextmanager
@@ -162,4 +170,16 @@ def _show_queries(found: dict[str, Any]) -> None:
         f"\n[bold]Range queries.[/] {found['queries']} overlapping queries answered by {found['merged']} merged ones: "
         f"{1 - found['cost'] / found['apart']:.0%} cheaper, and each client extracts exactly its own answer."
     )
-    output.print("\nNext: [bold]narrowcast generate market --out market[/], then [bold]narrowcast plan --help[/]")
+
+
+def _show_live(found: dict[str, Any]) -> None:
+    if "skipped" in found:
+        output.print(f"\n[bold]Delivery[/] was left out: {found['skipped']}", soft_wrap=True)
+        return
+    counts = ", ".join(text(n) for n in found["delivered"])
+    right = "[green]exactly what each asked for, once and in order[/]"
+    output.print(
+        f"\n[bold]Delivered.[/] {text(found['messages'])} messages through a durable log and multicast on loopback, "
+        f"the source killed half-way: {found['desks']} desks received {counts} messages in {found['seconds']:.1f} s, "
+        f"{right if found['exact'] else '[red]which is NOT what they asked for[/]'}."
+    )

@@ -68,7 +68,7 @@ def measure(
         types=types(type),
         strict=strict,
     )
-    with running(master, memory, "measuring") as (spark, report):
+    with running(master, memory, "measuring", found.values()) as (spark, report):
         result = run(
             spark, found, out, settings, overwrite=overwrite, explain=say if explain else None, progress=report
         )

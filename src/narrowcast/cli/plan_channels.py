@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrowcast.cli._output import AsJson, Seed, notes, output, print_json, table
-from narrowcast.cli._planning import Out, Overwrite, Strict, refuse_unsound, write
+from narrowcast.cli._planning import Out, Overwrite, Strict, write
+from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
     from narrowcast.model import Interest
@@ -41,6 +41,17 @@ def channels(
         int | None, typer.Option(min=1, help="Groups a receiver may join; Linux allows 20 per socket.")
     ] = None,
     rate_per_group: Annotated[float | None, typer.Option(min=0, help="The most a group may carry.")] = None,
+    pin: Annotated[Path | None, typer.Option(help="A table (flow, group): flows whose group is fixed.")] = None,
+    apart: Annotated[
+        Path | None, typer.Option(help="A table (flow, other): flows that must not share a group, as for entitlements.")
+    ] = None,
+    previous: Annotated[Path | None, typer.Option(help="The folder of the plan that runs now: change little.")] = None,
+    moves: Annotated[int | None, typer.Option(min=0, help="Flows that may move from the previous plan.")] = None,
+    joins: Annotated[int | None, typer.Option(min=0, help="Joins there may be that the previous plan lacks.")] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(help="Plan on Spark, there: local[*] or spark://host:port. Very large tables go by themselves."),
+    ] = None,
     out: Out = None,
     overwrite: Overwrite = False,
     strict: Strict = False,
@@ -55,18 +66,50 @@ def channels(
     Examples:
 
         narrowcast plan channels flows.parquet interest.parquet --groups 50 --sessions 300 --out plan
+
+        narrowcast plan channels flows.parquet interest.parquet --previous plan --moves 200 --joins 500 --out next
     """
     from narrowcast import channels as planner
-    from narrowcast.channels.folder import as_plan
-    from narrowcast.evaluate.channels import channels_cost, channels_faults, differences
+    from narrowcast.channels.folder import as_plan, previous_of
+    from narrowcast.cli.plan_on_spark import channels_on_spark, too_large
+    from narrowcast.evaluate import certify
     from narrowcast.model.intake import read_interest
-    from narrowcast.model.plan import fingerprint
+    from narrowcast.model.plan import fingerprint, load
     from narrowcast.model.quarantine import Quarantine
 
+    bound = any(value is not None for value in (joins_per_user, rate_per_group, pin, apart))
+    if master is not None or too_large(interest):
+        channels_on_spark(
+            flows,
+            interest,
+            master=master,
+            limited=bound or previous is not None or time_limit is not None,
+            out=out,
+            overwrite=overwrite,
+            json=json,
+            groups=groups,
+            sessions=sessions,
+            method=method.value,
+            alpha=alpha,
+            beta=beta,
+            seed=seed,
+            strict=strict,
+        )
+        return
     aside = Quarantine(strict=strict)
     wants = read_interest(flows, interest, aside)
-    bound = joins_per_user is not None or rate_per_group is not None
-    limits = planner.Limits(joins_per_user=joins_per_user, rate_per_group=rate_per_group) if bound else None
+    if previous is None and (moves is not None or joins is not None):
+        raise InputError("--moves and --joins count from a plan that runs: name it with --previous", name="previous")
+    pairs = () if apart is None else two_columns(apart, "apart", ("flow", "other"))
+    pins = () if pin is None else two_columns(pin, "pin", ("flow", "group"))
+    limits = planner.Limits(
+        joins_per_user,
+        rate_per_group,
+        {flow_number(wants, flow, pin): group_number(group, pin) for flow, group in pins},
+        [(flow_number(wants, one, apart), flow_number(wants, two, apart)) for one, two in pairs],
+        moves,
+        joins,
+    )
     with notes.status("planning"):
         result = planner.plan(
             wants,
@@ -77,13 +120,12 @@ def channels(
             beta=beta,
             seed=seed,
             time_limit=time_limit,
-            limits=limits,
+            limits=limits if bound or previous is not None else None,
+            previous=None if previous is None else previous_of(load(previous), wants),
         )
-    plan = as_plan(result, inputs={"flows": fingerprint(flows), "interest": fingerprint(interest)})
+    plan = as_plan(result, limits=limits, inputs={"flows": fingerprint(flows), "interest": fingerprint(interest)})
     with notes.status("checking"):
-        recomputed = channels_cost(plan, wants)
-        refuse_unsound(channels_faults(plan, wants) + differences(plan.cost, recomputed))
-    plan = replace(plan, checks={"sound": True, "cost": recomputed})
+        plan = certify(plan)
     write(plan, out, aside, overwrite=overwrite)
     if json:
         print_json(
@@ -100,6 +142,28 @@ def channels(
     _show(plan, wants)
     if out is not None:
         output.print(f"Written to {out}")
+
+
+def two_columns(path: Path, name: str, columns: tuple[str, str]) -> list[tuple[str, str]]:
+    """The rows of a table of two columns, as text."""
+    from narrowcast.model.tables import read_table
+
+    read = read_table(path, name=name, columns=columns)
+    one, two = (["" if value is None else str(value) for value in read[column].to_pylist()] for column in columns)
+    return list(zip(one, two, strict=True))
+
+
+def flow_number(wants: Interest, flow: str, path: Path | None) -> int:
+    names = wants.flow_names or ()
+    if flow not in names:
+        raise InputError(f"{path}: flow {flow!r} is not in the flows table", name="flow", got=flow)
+    return names.index(flow)
+
+
+def group_number(text: str, path: Path | None) -> int:
+    if not text.isdecimal():
+        raise InputError(f"{path}: group {text!r} is no whole number", name="group", got=text)
+    return int(text)
 
 
 def _show(plan: Plan, wants: Interest) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrowcast.cli._output import AsJson, notes, output, print_json, table, text
-from narrowcast.cli._planning import Out, Overwrite, Strict, refuse_unsound, show, write
+from narrowcast.cli._planning import Out, Overwrite, Strict, show, write
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def filters(
         narrowcast plan filters tree.csv demand.csv --objective delay --filter-delay 400 --link-delay 100
     """
     from narrowcast import filters as planner
-    from narrowcast.evaluate.filters import filters_cost, filters_faults
+    from narrowcast.evaluate import certify
     from narrowcast.filters.folder import as_plan
     from narrowcast.model.intake import read_demand, read_tree
     from narrowcast.model.plan import fingerprint
@@ -104,10 +104,7 @@ def filters(
         gap=found.gap,
     )
     with notes.status("checking"):
-        recomputed = filters_cost(plan)
-        differs = abs(recomputed["traffic"] - traffic) > 1e-9 * max(1.0, traffic)
-        refuse_unsound(filters_faults(plan) + (["its traffic is not what the planner says"] if differs else []))
-    plan = replace(plan, checks={"sound": True, "cost": recomputed})
+        plan = certify(plan)
     write(plan, out, aside, overwrite=overwrite)
     _draw(shape, flow, found, curve, drawing)
     if json:

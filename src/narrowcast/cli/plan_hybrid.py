@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from narrowcast.cli._output import AsJson, Seed, notes, output, print_json
-from narrowcast.cli._planning import Out, Overwrite, Strict, bars, refuse_unsound, write
+from narrowcast.cli._planning import Out, Overwrite, Strict, bars, write
 
 
 def hybrid(
@@ -44,7 +43,7 @@ def hybrid(
     """
     from narrowcast import channels as planner
     from narrowcast.channels.folder import hybrid_as_plan
-    from narrowcast.evaluate.channels import channels_cost, channels_faults, differences
+    from narrowcast.evaluate import certify
     from narrowcast.model.intake import read_interest
     from narrowcast.model.plan import fingerprint
     from narrowcast.model.quarantine import Quarantine
@@ -54,11 +53,9 @@ def hybrid(
     with notes.status("planning"):
         result = planner.hybrid(wants, groups, channelizer, unicast, weights=weights, cap=cap, seed=seed)
     inputs = {"flows": fingerprint(flows), "interest": fingerprint(interest)}
-    plan = hybrid_as_plan(result, seed=seed, inputs=inputs)
+    plan = hybrid_as_plan(result, seed=seed, cap=cap, inputs=inputs)
     with notes.status("checking"):
-        recomputed = channels_cost(plan, wants)
-        refuse_unsound(channels_faults(plan, wants) + differences(plan.cost, recomputed))
-    plan = replace(plan, checks={"sound": True, "cost": recomputed})
+        plan = certify(plan)
     write(plan, out, aside, overwrite=overwrite)
     if json:
         print_json({"cost": plan.cost, "baselines": plan.baselines, "set_aside": len(aside.rows), "out": out})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrowcast.cli._output import AsJson, Seed, notes, output, print_json, table, text
-from narrowcast.cli._planning import Out, Overwrite, Strict, refuse_unsound, show, write
+from narrowcast.cli._planning import Out, Overwrite, Strict, show, write
 from narrowcast.cli._spark import columns
 from narrowcast.errors import InputError
 
@@ -87,8 +86,7 @@ def queries(
         narrowcast plan queries queries.csv --table places.parquet --attributes lat,lon --procedure polygon
     """
     from narrowcast import queries as planner
-    from narrowcast.evaluate.channels import differences
-    from narrowcast.evaluate.queries import queries_cost, queries_faults
+    from narrowcast.evaluate import certify
     from narrowcast.model.plan import fingerprint
     from narrowcast.model.quarantine import Quarantine
     from narrowcast.queries.folder import as_plan
@@ -119,9 +117,7 @@ def queries(
         inputs={name: fingerprint(path) for name, path in inputs.items()},
     )
     with notes.status("checking"):
-        recomputed = queries_cost(plan)
-        refuse_unsound(queries_faults(plan) + differences(plan.cost, recomputed))
-    plan = replace(plan, checks={"sound": True, "cost": recomputed})
+        plan = certify(plan)
     if map is not None:
         from narrowcast.cli.query_pictures import map_picture
 

@@ -42,7 +42,8 @@ def replay(
     if (subscriptions is None) == (interest is None):
         raise InputError("give either --subscriptions or --interest: who wants what", name="subscriptions")
     made = columns(key) or ()
-    with running(master, memory, "replaying") as (spark, report):
+    read = [path for path in (messages, subscriptions, interest) if path is not None]
+    with running(master, memory, "replaying", read) as (spark, report):
         result = run(
             spark,
             plan,

@@ -1,0 +1,5 @@
+"""`python -m narrowcast.cli` is `narrowcast`."""
+
+from narrowcast.cli import main
+
+main()

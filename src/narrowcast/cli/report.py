@@ -1,0 +1,61 @@
+"""`narrowcast report`: a plan as one page that people can read, keep and send on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrowcast.cli._output import AsJson, notes, output, print_json
+from narrowcast.errors import InputError
+
+
+def report(
+    plan: Annotated[Path, typer.Argument(help="A folder with a plan, of any kind.")],
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    whatif: Annotated[Path | None, typer.Option(help="What `narrowcast whatif` wrote, for the what-if curve.")] = None,
+    sweep: Annotated[
+        bool, typer.Option(help="Without --whatif: try other budgets quickly, for at most some seconds.")
+    ] = True,
+    json: AsJson = False,
+) -> None:
+    """Write one HTML file that shows what a plan does, against what, for whom, and why it can be trusted.
+
+    The file works offline, on a phone or a desk, light or dark, by keyboard too; it asks nothing of the network.
+
+    Examples:
+
+        narrowcast report plan --out report.html
+
+        narrowcast report plan --whatif whatif.json
+    """
+    from narrowcast.model.plan import load
+    from narrowcast.web import quick_sweep, read_whatif, report_page
+
+    found = load(plan)
+    asked = None
+    if whatif is not None:
+        asked = read_whatif(whatif)
+    elif sweep:
+        with notes.status("trying other budgets"):
+            asked = quick_sweep(found)
+    with notes.status("drawing"):
+        text = report_page(found, asked)
+    _write(out, text)
+    if json:
+        print_json({"out": out, "bytes": len(text.encode()), "whatif": asked is not None})
+        return
+    output.print(f"Written to {out} ({len(text.encode()) / 1e6:.1f} MB)", markup=False)
+
+
+def _write(out: Path, text: str) -> None:
+    """Whole or not at all."""
+    half = out.with_name(f".{out.name}.half-{os.getpid()}")
+    try:
+        half.write_text(text, encoding="utf-8")
+        half.replace(out)
+    except OSError as error:
+        half.unlink(missing_ok=True)
+        raise InputError(f"{out}: cannot be written: {error.strerror}", name="out", got=str(out)) from None

@@ -1,0 +1,127 @@
+"""`narrowcast reproduce`: the papers' experiments, run again."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from narrowcast.cli._output import AsJson, notes, output, print_json, progress, table
+from narrowcast.cli._spark import Master, Memory
+from narrowcast.errors import InputError
+
+if TYPE_CHECKING:
+    from narrowcast.studies import Experiment, Ran
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[EXPERIMENT]…", help="Names, the start of names (filters), or all. None: list them."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes and few seeds, in seconds.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Where results go and an interrupted run goes on. [default: reproduced[-quick]]")
+    ] = None,
+    docs: Annotated[
+        Path | None, typer.Option(help="Write results.md with the figures into this folder afterwards.")
+    ] = None,
+    master: Master = "local[*]",
+    memory: Memory = "1g",
+    here: Annotated[bool, typer.Option("--here", help="Run in this process, one by one, without Spark.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Run the experiments of the five papers and hold every published claim against what comes out.
+
+    Each writes its rows (Parquet and CSV), a figure (PNG and an interactive page) and its claims. The points
+    of an experiment run in parallel on Spark, and those that are done are kept: run the same again to go on.
+
+    Examples:
+
+        narrowcast reproduce
+
+        narrowcast reproduce filters.fig3 --quick
+
+        narrowcast reproduce all --out results --docs docs
+    """
+    from narrowcast.studies import EXPERIMENTS
+    from narrowcast.studies.results import write_results
+
+    if not names:
+        rows = [(name, found.title, found.paper, len(found.points(False))) for name, found in EXPERIMENTS.items()]
+        output.print(table("Experiments", ("name", "what", "from", "points"), rows, numbers=("points",)))
+        return
+    chosen = _chosen(names, EXPERIMENTS)
+    folder = out or Path("reproduced-quick" if quick else "reproduced")
+    ran = _run(chosen, EXPERIMENTS, folder, quick, None if here else (master, memory), show=not json)
+    if docs is not None:
+        notes.print(f"Written: {write_results(folder, docs, tuple(EXPERIMENTS))}")
+    if json:
+        print_json({found.name: [{"claim": c.says, "published": c.published, "ours": c.ours, "agrees": c.agrees,
+                                  "why": c.why} for c in found.claims] for found in ran})  # fmt: skip
+        return
+    claims = [claim for found in ran for claim in found.claims]
+    agreed = sum(claim.agrees for claim in claims)
+    output.print(f"{len(claims)} claims: [green]{agreed} agree[/], {len(claims) - agreed} differ. Results in {folder}")
+    work, wall = sum(found.fresh_work_s for found in ran), sum(found.wall_s for found in ran)
+    if not here and work > 0:
+        saved = f"{work / wall:.1f} times as fast as one after the other" if work > wall else "too short to gain"
+        output.print(f"The points took {work:.0f} s of work in {wall:.0f} s on {master}: {saved}")
+
+
+def _chosen(names: list[str], known: dict[str, Experiment]) -> list[str]:
+    found: dict[str, None] = {}
+    for name in names:
+        fits = [k for k in known if name in ("all", k) or k.startswith(f"{name}.")]
+        if not fits:
+            raise InputError(
+                f"no experiment {name!r}; known: {', '.join(known)}", name="experiment", allowed=tuple(known), got=name
+            )
+        found |= dict.fromkeys(fits)
+    return list(found)
+
+
+def _run(
+    chosen: list[str],
+    known: dict[str, Experiment],
+    folder: Path,
+    quick: bool,
+    where: tuple[str, str] | None,
+    *,
+    show: bool,
+) -> list[Ran]:
+    from narrowcast.studies import run
+
+    spark, ran = None, []
+    with progress() as bar:
+        task = bar.add_task("starting", total=None)
+        if where is not None:
+            from narrowcast.pipeline.session import session
+
+            spark = session(where[0], memory=where[1])
+        try:
+            for name in chosen:
+                bar.reset(task, description=name, total=None)
+                begin = time.perf_counter()
+                found = run(name, known[name], folder / name, quick=quick, spark=spark,
+                            progress=lambda done, total: bar.update(task, completed=done, total=total))  # fmt: skip
+                ran.append(found)
+                if show:
+                    _show(found, time.perf_counter() - begin)
+        finally:
+            if spark is not None:
+                spark.stop()
+    return ran
+
+
+def _show(found: Ran, seconds: float) -> None:
+    rows = [(claim.says, claim.published, claim.ours, "[green]agrees[/]" if claim.agrees else "[yellow]differs[/]")
+            for claim in found.claims]  # fmt: skip
+    output.print(
+        table(f"{found.name} ({found.points:,} points, {seconds:.0f} s)", ("claim", "published", "ours", ""), rows)
+    )
+    for claim in found.claims:
+        if claim.why:
+            output.print(f"  differs because: {claim.why}", style="dim")

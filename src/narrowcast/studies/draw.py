@@ -1,0 +1,107 @@
+"""A figure as a PNG (matplotlib) and as an interactive page that works offline (plotly)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from narrowcast.errors import InputError
+from narrowcast.studies.figures import Bars, Figure, Lines, Matrix
+
+COLOURS = ("#1b6ca8", "#d1495b", "#2e8b57", "#e69f00", "#7a5195", "#4d4d4d", "#56b4e9", "#a0522d")
+
+
+def draw_png(figures: Sequence[Figure], path: Path, *, footer: str) -> None:
+    """All figures of an experiment side by side, at most three to a row."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure as Canvas
+    except ImportError:
+        raise InputError("figures need matplotlib", hint="pip install 'narrowcast[plots]'") from None
+    columns = min(3, len(figures))
+    rows = -(-len(figures) // columns)
+    canvas = Canvas(figsize=(6.4 * columns, 4.4 * rows + 0.3), dpi=120, layout="constrained")
+    FigureCanvasAgg(canvas)
+    for at, figure in enumerate(figures):
+        _axes(canvas.add_subplot(rows, columns, at + 1), figure)
+    canvas.supxlabel(footer, fontsize=8, color="0.4")
+    canvas.savefig(path)
+
+
+def _axes(axes: Any, figure: Figure) -> None:
+    axes.set_title(figure.title, fontsize=11)
+    if isinstance(figure, Matrix):
+        _matrix(axes, figure)
+        return
+    axes.grid(alpha=0.25)
+    axes.set_ylabel(figure.y)
+    if isinstance(figure, Bars):
+        places = np.arange(len(figure.bars))
+        tops = np.array([float(band.mean[0]) for band in figure.bars.values()])
+        reach = np.array([float(band.high[0] - band.mean[0]) for band in figure.bars.values()])
+        axes.bar(places, tops, yerr=reach, capsize=3, color=[COLOURS[i % len(COLOURS)] for i in places])
+        axes.set_xticks(places, list(figure.bars), rotation=30, ha="right")
+        return
+    for (name, band), colour in zip(figure.curves.items(), COLOURS * 4, strict=False):
+        axes.plot(band.x, band.mean, color=colour, marker="o" if band.x.size < 30 else None, ms=3, label=name)
+        axes.fill_between(band.x, band.low, band.high, color=colour, alpha=0.18, lw=0)
+    axes.set_xlabel(figure.x)
+    if figure.log_x:
+        axes.set_xscale("log")
+    if figure.log_y:
+        axes.set_yscale("log")
+    if any(figure.curves):
+        axes.legend(fontsize=8, frameon=False)
+
+
+def _matrix(axes: Any, figure: Matrix) -> None:
+    shown = axes.imshow(figure.values, aspect="auto", cmap="viridis", interpolation="nearest")
+    axes.set_xlabel(figure.x)
+    axes.set_ylabel(figure.y)
+    if figure.x_values is not None:
+        axes.set_xticks(range(len(figure.x_values)), [str(v) for v in figure.x_values])
+    if figure.y_values is not None:
+        axes.set_yticks(range(len(figure.y_values)), [str(v) for v in figure.y_values])
+    axes.figure.colorbar(shown, ax=axes, label=figure.value)
+
+
+def draw_page(title: str, figures: Sequence[Figure], path: Path, *, footer: str) -> None:
+    """The same figures to hover over and zoom into, in one file that loads nothing."""
+    try:
+        import plotly.graph_objects as go
+    except ImportError:
+        raise InputError("interactive figures need plotly", hint="pip install 'narrowcast[plots]'") from None
+    parts = []
+    for at, figure in enumerate(figures):
+        made = go.Figure(_traces(go, figure))
+        made.update_layout(title=figure.title, template="plotly_white", height=460, margin={"t": 60, "b": 50})
+        made.update_xaxes(title=getattr(figure, "x", None), type="log" if getattr(figure, "log_x", False) else None)
+        made.update_yaxes(title=figure.y, type="log" if getattr(figure, "log_y", False) else None)
+        parts.append(made.to_html(full_html=False, include_plotlyjs=at == 0))
+    body = "\n".join(parts)
+    head = '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    style = "<style>body{font:16px system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem}</style>"
+    path.write_text(
+        f"{head}<title>{title}</title>{style}<h1>{title}</h1>\n{body}\n<p>{footer}</p></html>\n", encoding="utf-8"
+    )
+
+
+def _traces(go: Any, figure: Figure) -> list[Any]:
+    if isinstance(figure, Matrix):
+        across, down = (None if v is None else [str(i) for i in v] for v in (figure.x_values, figure.y_values))
+        return [go.Heatmap(z=figure.values, x=across, y=down, colorscale="Viridis", colorbar={"title": figure.value})]
+    if isinstance(figure, Bars):
+        tops = [float(band.mean[0]) for band in figure.bars.values()]
+        reach = [float(band.high[0] - band.mean[0]) for band in figure.bars.values()]
+        return [go.Bar(x=list(figure.bars), y=tops, error_y={"type": "data", "array": reach})]
+    found = []
+    for (name, band), colour in zip(figure.curves.items(), COLOURS * 4, strict=False):
+        found.append(go.Scatter(x=band.x, y=band.mean, name=name, mode="lines+markers", line={"color": colour},
+                                error_y={"type": "data", "array": band.high - band.mean, "thickness": 1}))  # fmt: skip
+    return found
+
+
+__all__ = ["Bars", "Lines", "Matrix", "draw_page", "draw_png"]

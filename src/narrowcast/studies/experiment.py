@@ -1,0 +1,39 @@
+"""What an experiment of a paper is: points to run, rows that come of them, claims to hold them against, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from narrowcast.studies.figures import Figure
+
+Point = Mapping[str, Any]
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One published statement beside what came out here. Where they differ, `why` says what we know about it."""
+
+    says: str
+    published: str
+    ours: str
+    agrees: bool
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One experiment of a paper.
+
+    `points(quick)` are the independent pieces of work, plain values only, each with its seed; `run(point)`
+    gives a piece's rows, the same for the same point anywhere; `claims` and `figures` see all rows.
+    """
+
+    title: str
+    paper: str
+    points: Callable[[bool], Sequence[Point]]
+    run: Callable[[Point], Rows]
+    claims: Callable[[Rows], Sequence[Claim]]
+    figures: Callable[[Rows], Sequence[Figure]]

@@ -1,0 +1,54 @@
+"""`narrowcast diff`: what moves, who joins and leaves, and the steps, for a person and for a program."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluate.plans import KINDS, MAKERS, channels_plan, some_interest
+from narrowcast import cli
+from narrowcast.evaluate import certify
+from narrowcast.model.plan import load, save
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_plans_of_any_kind_are_compared(kind: str, tmp_path: Path, capsys: Any) -> None:
+    for seed in (3, 4):
+        save(certify(MAKERS[kind](seed)), tmp_path / f"{seed}")
+    ask = ["diff", str(tmp_path / "3"), str(tmp_path / "4"), "--join-rate", "2"]
+    assert cli.run([*ask, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    kinds = [step["kind"] for step in found["steps"]]
+    assert "drain" in kinds
+    assert found["seconds"] == pytest.approx(sum(step["lasts_s"] for step in found["steps"]))
+    assert cli.run(ask) == 0
+    shown = capsys.readouterr().out
+    assert "Migration in" in shown
+    assert "has it at every step" in shown
+
+
+def test_the_new_plan_can_be_written_with_the_old_numbers(tmp_path: Path, capsys: Any) -> None:
+    interest = some_interest(np.random.default_rng(1), 10, 6)
+    for seed in (3, 4):
+        save(certify(channels_plan(seed, interest)), tmp_path / f"{seed}")
+    out = tmp_path / "next"
+    assert cli.run(["diff", str(tmp_path / "3"), str(tmp_path / "4"), "--out", str(out)]) == 0
+    assert cli.run(["check", str(out)]) == 0
+    capsys.readouterr()
+    assert cli.run(["diff", str(tmp_path / "4"), str(out)]) == 0
+    assert "Nothing has to be done." in capsys.readouterr().out
+
+
+def test_an_unsound_plan_is_not_moved_to(tmp_path: Path, capsys: Any) -> None:
+    plan = certify(MAKERS["channels"](3))
+    save(plan, tmp_path / "old")
+    fewer = {**plan.tables, "subscriber_group": plan.tables["subscriber_group"].slice(1)}
+    save(replace(plan, tables=fewer), tmp_path / "new")
+    assert cli.run(["diff", str(tmp_path / "old"), str(tmp_path / "new")]) == 1
+    assert "is unsound" in capsys.readouterr().err
+    assert load(tmp_path / "old").checks["sound"] is True
