@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
+import sys
 from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import settings
 
 # Compile times make first examples slow, so no deadline; the same examples every run.
@@ -31,6 +34,39 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, A
         report.outcome = "failed"
         report.longrepr = f"skipped in CI: {report.longrepr}"
     return report
+
+
+SESSION_END_S = 120.0
+LAST_S = 30.0  # after its time-out a test has so long to let go of what it holds
+
+
+def _watched(item: pytest.Item) -> Generator[None, Any, Any]:
+    """End the process if a test does not end: from a thread of C, with the stacks of all threads on standard error.
+
+    A time-out by signal needs the main thread to run Python. It does nothing while that thread is inside an
+    engine's C code, and once it has been raised, or swallowed by an event loop, it does not come again.
+    """
+    marker = item.get_closest_marker("timeout")
+    limit = float(marker.args[0] if marker and marker.args else item.config.getini("timeout") or 0)
+    if limit:
+        faulthandler.dump_traceback_later(
+            limit + LAST_S, exit=True, file=item.config.stash[fault_handler_stderr_fd_key]
+        )
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def pytest_sessionfinish() -> None:
+    """The end is watched as well: finalisers of engines run there, beyond every time-out."""
+    faulthandler.dump_traceback_later(SESSION_END_S, exit=True, file=sys.__stderr__)
+
+
+# Each phase for itself: reporting a failure cancels the watch.
+pytest_runtest_setup = pytest.hookimpl(wrapper=True, tryfirst=True)(_watched)
+pytest_runtest_call = pytest.hookimpl(wrapper=True, tryfirst=True)(_watched)
+pytest_runtest_teardown = pytest.hookimpl(wrapper=True, tryfirst=True)(_watched)
 
 
 @pytest.fixture(scope="session")

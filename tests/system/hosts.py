@@ -12,6 +12,7 @@ import re
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -117,11 +118,12 @@ class Hosts:
         for process in self.running:
             if process.poll() is None:
                 process.kill()
-            process.communicate()
+            with suppress(subprocess.TimeoutExpired):  # a grandchild may hold the pipe
+                process.communicate(timeout=10)
         self.running.clear()
         there = {path.name for path in Path("/run/netns").glob(f"{self.tag}-*")}
         for space in sorted(there):
-            subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)
+            subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True, timeout=30)
 
     def _plug(self) -> None:
         lines = [f"netns add {self.switch}"]
@@ -141,6 +143,6 @@ class Hosts:
             ]
         lines += [f"-n {self.switch} link set br0 up type bridge mcast_querier 1"]
         for line in lines:
-            subprocess.run(["ip", *line.split()], check=True, capture_output=True, text=True)
+            subprocess.run(["ip", *line.split()], check=True, capture_output=True, text=True, timeout=30)
         for host in range(self.n) if self.memberships is not None else ():
             self.run(["sysctl", "-qw", f"net.ipv4.igmp_max_memberships={self.memberships}"], host)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -68,10 +69,13 @@ class Floor:
     @staticmethod
     def hear(process: subprocess.Popen[str]) -> Any:
         assert process.stdout is not None
+        ready, _, _ = select.select([process.stdout], [], [], 60)
+        assert ready, "a participant says nothing"
         line = process.stdout.readline()
         try:
             return json.loads(line)
         except ValueError:
+            process.kill()
             raise AssertionError(line + process.stdout.read()) from None
 
     @staticmethod

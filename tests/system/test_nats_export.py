@@ -37,9 +37,9 @@ def test_a_subscriber_of_a_session_gets_its_flows_and_no_others(tmp_path: Path) 
     command = [str(SERVER), "-c", str(tmp_path / "nats.conf"), "-a", "127.0.0.1", "-p", str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:
         try:
-            got = asyncio.run(_exchange(f"nats://127.0.0.1:{port}", plan))
+            got = asyncio.run(asyncio.wait_for(_exchange(f"nats://127.0.0.1:{port}", plan), 60))
         finally:
-            server.terminate()
+            server.kill()  # `with` waits for it without an end
     sessions = {row["flow"]: row["session"] for row in plan.tables["flow_session"].to_pylist()}
     for session, heard in got.items():
         assert heard == sorted(flow for flow in FLOWS if sessions[flow] == session)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -27,6 +28,7 @@ from narrowcast.testing.history import History, check
 from narrowcast.transport.dds_config import DdsSettings
 from narrowcast.wire import Batch, decode_entry, index_of, sequence_of
 
+T = TypeVar("T")
 SYMBOLS = ["IBM", "MSFT", "GE", "HP"]
 WISHES: dict[str, Callable[[dict[str, Any]], bool]] = {
     "symbol = 'IBM'": lambda m: m["symbol"] == "IBM",
@@ -38,6 +40,11 @@ EDGES = {f"desk-{k}": profile for k, profile in enumerate(WISHES)}
 
 def message(n: int) -> dict[str, Any]:
     return {"symbol": SYMBOLS[n % 4], "price": n * 7 % 100, "n": n}
+
+
+def within(work: Coroutine[Any, Any, T], seconds: float = 200.0) -> T:
+    """Run to the end, or fail: a time-out by signal may be swallowed by a loop."""
+    return asyncio.run(asyncio.wait_for(work, seconds))
 
 
 def make_plan(folder: Path) -> Path:
@@ -67,14 +74,17 @@ class Edges:
 
     def kill(self, name: str) -> None:
         self.processes[name].kill()
-        self.processes[name].wait()
+        self.processes[name].wait(10)
         self.start(name)
 
     def stop(self) -> None:
         for process in self.processes.values():
             process.terminate()
         for process in self.processes.values():
-            process.wait(10)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
     def lines(self, name: str) -> list[dict[str, Any]]:
         path = self.folder / "out" / f"{name}.jsonl"
@@ -98,7 +108,7 @@ async def running(local: Local) -> AsyncIterator[Supervisor]:
         yield supervisor
     finally:
         stop.set()
-        await task
+        await asyncio.wait_for(task, 30)
 
 
 def point(place: int) -> tuple[int, int]:
@@ -187,7 +197,7 @@ def test_every_role_is_killed_in_turn_and_nothing_is_missed_or_repeated(tmp_path
         judged(history, edges, acked, where)
 
     try:
-        asyncio.run(run())
+        within(run())
     finally:
         edges.stop()
     verdict = check(history, wants=lambda profile, row: WISHES[profile](dict(row)))
@@ -221,6 +231,7 @@ def test_the_commands_take_a_message_from_publish_to_subscribe(tmp_path: Path) -
         assert second.communicate(timeout=60)[1].startswith("narrowcast: .narrowcast is in use")
         listening = narrowcast("subscribe", "symbol = 'IBM' AND price > 50", "--limit", "3")
         assert listening.stderr is not None
+        assert select.select([listening.stderr], [], [], 60)[0], "it does not subscribe"
         assert listening.stderr.readline().startswith("subscribed")
         rows = [message(n) for n in range(60)]
         done(narrowcast("publish"), "".join(json.dumps(row) + "\n" for row in rows))
@@ -254,7 +265,7 @@ def test_plain_code_and_arrow_tables_do_as_well(tmp_path: Path) -> None:
         async with running(local):
             return await asyncio.to_thread(use)
 
-    first, later = asyncio.run(run())
+    first, later = within(run())
     assert first == [{"symbol": "IBM", "price": 3}, {"symbol": "IBM", "price": 4}]
     assert later == [{"symbol": "new", "price": 9}]
 
@@ -309,4 +320,4 @@ def test_an_overlay_of_brokers_carries_frames_and_its_death_costs_nothing(tmp_pa
                 assert all(count > 0 for count in arrived), "nothing came through the brokers"
                 assert arrived[0] <= len(wanted[0]), "the hub did not filter"
 
-    asyncio.run(run())
+    within(run())

@@ -65,7 +65,7 @@ class Cast:
 
     def kill(self, name: str) -> None:
         self.processes[name].kill()
-        self.processes[name].wait()
+        self.processes[name].wait(10)
         self.start(name)
 
 

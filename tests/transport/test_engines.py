@@ -69,7 +69,7 @@ def test_nats_is_a_log_and_a_registry(tmp_path: Path) -> None:
             await exam_log(log)
             await exam_registry(registry)
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_nats_is_a_carrier(tmp_path: Path, addresses: list[Address]) -> None:
 
             await exam_carrier(open_carrier, addresses, frame_bytes=100_000)
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_multicast_on_loopback_is_a_carrier(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_multicast_on_loopback_is_a_carrier(tmp_path: Path) -> None:
 
             await exam_carrier(open_carrier, sessions, frame_bytes=60_000)
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_a_group_that_is_not_mapped_is_refused_by_name() -> None:
@@ -121,7 +121,7 @@ def test_a_group_that_is_not_mapped_is_refused_by_name() -> None:
         finally:
             await carrier.close()
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_a_server_that_is_killed_comes_back_with_everything_and_its_watchers_see_on(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_server_that_is_killed_comes_back_with_everything_and_its_watchers_see
                 assert (await asyncio.wait_for(anext(tail), 5)).sequence == 20
                 assert server.process is not None
                 os.kill(server.process.pid, signal.SIGKILL)
-                server.process.wait()
+                server.process.wait(10)
                 with pytest.raises(TransportError):
                     await log.append(0, b"while it is away", dedup="away")
                 await server.start()
@@ -152,7 +152,7 @@ def test_a_server_that_is_killed_comes_back_with_everything_and_its_watchers_see
                 assert (await asyncio.wait_for(anext(watch), 10)).key == "list.b"
                 assert (await asyncio.wait_for(anext(tail), 10)).sequence == 21
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 async def _at_last(log: NatsLog) -> int:
@@ -175,7 +175,7 @@ def test_credentials_are_made_once_for_their_owner_only_and_are_needed(tmp_path:
         async with nats(tmp_path) as (again, _):
             assert again.url == url, "another password, or another port though the old one was free"
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_nobody_there_is_said_in_one_line_without_the_password() -> None:
@@ -185,4 +185,4 @@ def test_nobody_there_is_said_in_one_line_without_the_password() -> None:
         assert "127.0.0.1:1" in str(caught.value)
         assert "secret" not in str(caught.value)
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))

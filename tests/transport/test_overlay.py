@@ -28,7 +28,7 @@ def test_the_overlay_passes_the_exam(tmp_path: Path) -> None:
     async def open_carrier(node: str) -> Carrier:
         return ZmqOverlay(node, known, tmp_path, listen=node in known)
 
-    asyncio.run(exam_carrier(open_carrier, [TREE, Overlay("root")], frame_bytes=100_000))
+    asyncio.run(asyncio.wait_for(exam_carrier(open_carrier, [TREE, Overlay("root")], frame_bytes=100_000), 120))
 
 
 def test_a_broker_reaches_its_edge_back_through_the_edges_own_link(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_broker_reaches_its_edge_back_through_the_edges_own_link(tmp_path: Pat
         await edge.close()
         await root.close()
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_whoever_is_not_on_the_list_is_not_heard(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_whoever_is_not_on_the_list_is_not_heard(tmp_path: Path) -> None:
         for carrier in (friend, stranger, root):
             await carrier.close()
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_frames_to_a_broker_that_is_away_wait_and_are_then_dropped_and_counted(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_frames_to_a_broker_that_is_away_wait_and_are_then_dropped_and_counted(t
         await source.close()
         await root.close()
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         await second.close()
         await first.close()
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 async def until(done: object, seconds: float = 10.0) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from narrowcast.runtime.connect import Connection, Subscription
 
 T = TypeVar("T")
+END_S = 10.0
 
 
 class SyncConnection:
@@ -74,8 +75,9 @@ class SyncConnection:
 
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.join(END_S)
+        if not self._thread.is_alive():
+            self._loop.close()
 
 
 class SyncSubscription(Iterator[Batch]):

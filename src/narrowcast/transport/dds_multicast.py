@@ -9,6 +9,7 @@ from typing import Any
 
 from narrowcast.errors import TransportError
 from narrowcast.transport.address import Address, Multicast
+from narrowcast.transport.bounded import PATIENCE_S, ended
 from narrowcast.transport.dds_config import DdsSettings, partition
 from narrowcast.transport.dds_node import DdsNode
 from narrowcast.transport.protocols import Receive
@@ -71,9 +72,7 @@ class DdsMulticast:
         """The opposite of `prepare`. What is still to be repaired goes with it; the log has it."""
         writer = self._writers.pop(self._mine(address), None)
         if writer is not None:
-            publisher = writer.publisher
-            writer.__del__()
-            publisher.__del__()
+            _delete(writer)
 
     async def send(self, address: Address, data: bytes) -> None:
         session = self._mine(address)
@@ -106,12 +105,20 @@ class DdsMulticast:
         if self._closing:
             return
         self._closing = True
+        await ended("multicast", self._end)
+
+    def _end(self) -> None:
+        """Deleting what a thread still waits at may never return: then all of it is left as it is."""
         self._wake()
-        await asyncio.to_thread(self._thread.join, 2.0)
-        for session in list(self._readers):
-            await self.leave(session)
-        for session in list(self._writers):
-            await self.forget(session)
+        self._thread.join(PATIENCE_S - 1)
+        if self._thread.is_alive():
+            raise TransportError("the receiving thread does not end", endpoint=self.settings.interface)
+        for found in self._readers.values():
+            self._node.drop(*found)
+        for writer in self._writers.values():
+            _delete(writer)
+        self._readers.clear()
+        self._writers.clear()
         self._node.close()
 
     # The receiving thread.
@@ -160,3 +167,9 @@ class DdsMulticast:
             raise TransportError(f"multicast carries sessions only, not {address}", endpoint=str(address))
         self.settings.address(address.group)  # raises if it is not mapped
         return address
+
+
+def _delete(writer: Any) -> None:
+    publisher = writer.publisher
+    writer.__del__()
+    publisher.__del__()

@@ -47,6 +47,7 @@ class DdsNode:
             self.guard = core.GuardCondition(self.participant)
             self.waitset.attach(self.guard)
         except core.DDSException as error:
+            _close_domain(settings.domain)
             raise TransportError(
                 f"multicast cannot start on {settings.interface}: {error.msg}",
                 endpoint=settings.interface,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,6 +13,7 @@ from narrowcast.errors import TransportError
 from narrowcast.transport.extra import engine
 
 log = logging.getLogger(__name__)
+CLOSE_S = 5.0
 
 
 class NatsLink:
@@ -49,7 +51,8 @@ class NatsLink:
 
     async def close(self) -> None:
         if not self.nc.is_closed:
-            await self.nc.close()
+            with suppress(TimeoutError):  # a server that is stopped takes nothing and refuses nothing
+                await asyncio.wait_for(self.nc.close(), CLOSE_S)
 
 
 async def connect_nats(url: str, *, system: str = "nc", name: str = "", timeout: float = 3.0) -> NatsLink:

@@ -28,6 +28,11 @@ jetstream {{ store_dir: "{folder}/jetstream", sync_interval: {sync} }}
 """
 
 
+# In a process of its own, not between fork and exec of ours: there threads of engines may hold any lock.
+_DIE = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15); os.execv(sys.argv[1], sys.argv[1:])"
+DYING_WITH_US = [sys.executable, "-I", "-S", "-c", _DIE] if sys.platform == "linux" else []
+
+
 def server_binary() -> str:
     """Where nats-server is: beside this Python, or on the PATH."""
     beside = Path(sys.executable).with_name("nats-server")
@@ -75,9 +80,9 @@ class NatsServer:
         )
         write_private(self.folder / "nats.conf", text)
         write_private(self.url_file, f"nats://{USER}:{password}@{self.host}:{port}\n")
-        command = [server_binary(), "-c", str(self.folder / "nats.conf")]
+        command = [*DYING_WITH_US, server_binary(), "-c", str(self.folder / "nats.conf")]
         with (self.folder / "nats.log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=die_with_parent)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
         await self._wait(port, timeout)
         return self.url
 
@@ -90,7 +95,7 @@ class NatsServer:
             await asyncio.to_thread(self.process.wait, timeout)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            await asyncio.to_thread(self.process.wait)
+            await asyncio.to_thread(self.process.wait, timeout)
         self.process = None
 
     def _password(self) -> str:
@@ -122,14 +127,18 @@ class NatsServer:
         raise TransportError(f"nats-server did not answer within {timeout:g} s", endpoint=f"{self.host}:{port}")
 
 
-async def _answers(host: str, port: int) -> bool:
+async def _answers(host: str, port: int, patience: float = 1.0) -> bool:
+    """Whether NATS greets there. Somebody else may have got the port, and say nothing."""
     try:
-        reader, writer = await asyncio.open_connection(host, port)
-    except OSError:
+        reader, writer = await asyncio.wait_for(asyncio.open_connection(host, port), patience)
+    except (OSError, TimeoutError):
         return False
-    hello = await reader.read(5)
-    writer.close()
-    return hello.startswith(b"INFO")
+    try:
+        return (await asyncio.wait_for(reader.read(5), patience)).startswith(b"INFO")
+    except (OSError, TimeoutError):
+        return False
+    finally:
+        writer.close()
 
 
 def free_port(host: str = "127.0.0.1") -> int:

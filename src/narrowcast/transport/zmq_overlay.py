@@ -15,6 +15,7 @@ from typing import Any
 
 from narrowcast.errors import TransportError
 from narrowcast.transport.address import Address, Link, Overlay
+from narrowcast.transport.bounded import ended
 from narrowcast.transport.extra import engine
 from narrowcast.transport.protocols import Receive
 from narrowcast.transport.zmq_keys import allowed, key_pair
@@ -88,9 +89,13 @@ class ZmqOverlay:
         for socket in [*self._links.values(), *([self._router] if self._router else [])]:
             self._loop.remove_reader(socket.fileno())
             socket.close(linger=0)
+        await ended("the overlay", self._end)
+
+    def _end(self) -> None:
+        """A context waits for its sockets for ever: so none may be left, the guard's included."""
         if self._listen:
-            await asyncio.to_thread(self._guard.stop)
-        self._context.term()
+            self._guard.stop()
+        self._context.destroy(linger=0)
 
     # Sending.
 
@@ -223,7 +228,10 @@ class _Guard:
 
     def callback(self, domain: str, key: bytes) -> bool:
         """Called by the authenticator's thread."""
-        return key.decode() in allowed(self._keys)
+        try:
+            return key.decode() in allowed(self._keys)
+        except (OSError, UnicodeDecodeError):  # an exception would end the guard's thread: then nobody gets in
+            return False
 
     def stop(self) -> None:
         if self._auth is not None:
