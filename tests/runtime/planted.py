@@ -21,7 +21,7 @@ from narrowcast.runtime.source import Source
 from narrowcast.runtime.subscription_table import SubscriptionTable
 from narrowcast.testing.simulator.parts import Parts, random_plan
 from narrowcast.transport import Entry
-from narrowcast.wire import Batch, Frame, Marker, Pulse, decode_entry, decode_payload, end_of, place
+from narrowcast.wire import Batch, Frame, Marker, Pulse, decode_entry, decode_payload, end_of
 
 
 def _with_reader(kind: type[Reader]) -> type[Edge]:
@@ -168,10 +168,9 @@ class CutsOverLate(Source):
             self._speak(end_of(self.sequence))
             return True
         if self.late is not None and isinstance(found, Batch):
-            for index, payload in enumerate(found.payloads):
-                self._route(place(entry.sequence, index), payload)
+            self._route(entry.sequence, found.payloads)
             for lane in self._lanes.values():
-                self._send(lane, lane.waiting[-1].place if lane.waiting else lane.claimed)
+                self._send(lane, lane.waiting[-1][0] if lane.waiting else lane.claimed)
             epoch, self.late = self.late, None
             self._enter(epoch)  # from the end of the marker on
             self.sequence = entry.sequence
