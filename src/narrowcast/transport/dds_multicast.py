@@ -166,6 +166,7 @@ class DdsMulticast:
             frames = unbundled(data)
             burst += frames
             self.counts["frames"] += len(frames)
+            self.counts["packets"] += 1
             self.counts["bytes"] += len(data)
             self.counts[f"group {group} frames"] += len(frames)
         self._pass_on(burst)
