@@ -118,13 +118,13 @@ def _check(found: Mapping[str, Any], allowed: Mapping[str, type | tuple[type, ..
             close = get_close_matches(name, allowed, n=1)
             meant = f" (did you mean {close[0]}?)" if close else ""
             problems.append(f"{where}{name} is not known{meant}")
-        elif not isinstance(value, allowed[name]) or isinstance(value, bool):
+        elif not isinstance(value, allowed[name]) or (isinstance(value, bool) and allowed[name] is not bool):
             problems.append(f"{where}{name} must be {_words(allowed[name])}, not {value!r}")
     return problems
 
 
 def _words(kind: type | tuple[type, ...]) -> str:
-    words = {str: "text", int: "a whole number", dict: "a table", list: "a list"}
+    words = {str: "text", int: "a whole number", dict: "a table", list: "a list", bool: "true or false"}
     return "a number" if isinstance(kind, tuple) else words[kind]
 
 
