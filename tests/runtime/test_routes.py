@@ -168,6 +168,26 @@ def test_a_query_plan_becomes_channels_of_merged_boxes() -> None:
             sound(routing, texts, {"x": x, "y": y})
 
 
+def test_many_merged_queries_share_the_groups_there_are_and_stay_sessions_of_their_own() -> None:
+    boxes = [[[20 * k, 20 * k + 3]] for k in range(12)]
+    plan = queries_as_plan(
+        nc.queries.merge(boxes, km=1, kt=1, ku=9), ["x"], boxes=boxes, names=[f"q{k}" for k in range(12)]
+    )
+    texts = profiles_of(plan)
+    who = Subscribers(texts, {name: f"edge{int(name[1:]) % 3}" for name in texts})
+    apart, shared = routing_of(plan, who), routing_of(plan, who, groups=3)
+    assert len(apart.addresses) == 12, "each query is a set of its own here"
+    addresses = [address for address in shared.addresses.values() if isinstance(address, Multicast)]
+    assert {address.group for address in addresses} == {0, 1, 2}
+    assert len({address.session for address in addresses}) == 12
+    assert shared.taken == apart.taken
+    for edge in set(who.edges.values()):
+        groups = {shared.addresses[c].group for name in texts if who.edges[name] == edge for c in shared.taken[name]}  # type: ignore[union-attr]
+        assert len(groups) == 1, "what one edge takes is together"
+    for x in range(0, 240, 2):
+        sound(shared, texts, {"x": x})
+
+
 def test_a_filter_plan_becomes_one_channel_on_its_tree() -> None:
     tree = nc.Tree([-1, 0, 0], names=["w", "a", "b"])
     plan = filters_as_plan(tree, [2, 1, 1], [0], cost={"traffic": 2.0}, parameters={"k": 1})

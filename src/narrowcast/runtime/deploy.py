@@ -13,16 +13,19 @@ from narrowcast.runtime.deploy_audiences import audiences_of
 from narrowcast.runtime.parsed import parsed
 from narrowcast.runtime.routes import Subscribers, by_audience, by_content, by_flows, by_tree
 from narrowcast.runtime.routing import Routing
+from narrowcast.runtime.shared_groups import in_groups
 from narrowcast.transport import Address, Multicast, Overlay
 
 
-def routing_of(plan: Plan, subscribers: Subscribers, *, key: Sequence[str] = ()) -> Routing:
+def routing_of(plan: Plan, subscribers: Subscribers, *, key: Sequence[str] = (), groups: int | None = None) -> Routing:
     """The routing of a plan of any kind, for the subscriptions there are now.
 
     `key` names the attributes that make a flow, as when the plan was made; only channels and hybrid plans
-    need it. Sound for whoever subscribes: what the plan does not cover is served from the log.
+    need it. `groups` is how many multicast groups there are; a queries plan, which asks for one per set, makes
+    do with these. Sound for whoever subscribes: what the plan does not cover is served from the log.
     """
-    return _KINDS[plan.kind](plan, subscribers, tuple(key))
+    found = _KINDS[plan.kind](plan, subscribers, tuple(key))
+    return in_groups(found, groups) if plan.kind == "queries" and groups is not None else found
 
 
 def profiles_of(plan: Plan, *, key: Sequence[str] = ()) -> dict[str, str]:

@@ -52,6 +52,8 @@ async def coordinator(config: Configuration, base: Backbone) -> Driver:
     planner = FolderPlanner.read(
         config.path(mine["plan"]) if "plan" in mine else None, mine.get("key", ["symbol"]), mine.get("memberships")
     )
+    if base.system.multicast is not None:
+        planner.groups = base.system.multicast.groups
     settings = CoordinatorSettings(every=mine.get("every"))
     name = f"{_name(config, 'coordinator')}-{os.getpid()}-{secrets.token_hex(2)}"
     part = Coordinator(name, base.system.every_shard, settings)
