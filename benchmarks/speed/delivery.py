@@ -1,6 +1,6 @@
 """End to end: publish → log → match → carrier → exact filter → callback, against plain NATS subjects in the same run.
 
-    python benchmarks/speed/delivery.py [--messages 20000]
+    python benchmarks/speed/delivery.py [--messages 40000]
 
 Eight receivers, each wanting half of 16 symbols; messages of 200 bytes. Everything runs in a network namespace
 of its own, so that the bytes counted on its loopback are those of the run alone: packets by multicast once, by
@@ -273,7 +273,7 @@ def _print(title: str, r: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=20_000)
+    parser.add_argument("--messages", type=int, default=40_000)
     parser.add_argument("--sizes", default="1,8,64", help="aggregations h to try")
     parser.add_argument("--rounds", type=int, default=1, help="repeat all of it, and show medians")
     parser.add_argument("--receive", nargs=4, help=argparse.SUPPRESS)

@@ -40,7 +40,7 @@ def interest() -> Interest:
 
 
 def make_plan(groups: int, sessions: int) -> Plan:
-    return as_plan(channels.plan(interest(), groups=groups, sessions=sessions, method="gf", seed=0))
+    return as_plan(channels.plan(interest(), groups=groups, sessions=sessions, method="search", seed=0))
 
 
 def make_rows(count: int) -> list[dict[str, Any]]:

@@ -57,8 +57,8 @@ class Routing:
     pulse: Address | None = None
 
     @cached_property
-    def _flow(self) -> dict[str, int]:
-        return {name: k for k, (name, _) in enumerate(self.flows)}
+    def _flow(self) -> dict[str, tuple[int, tuple[int, ...]]]:
+        return {name: (k, channels) for k, (name, channels) in enumerate(self.flows)}
 
     @cached_property
     def _content(self) -> tuple[tuple[int, Callable[[Mapping[str, Any]], bool] | None], ...]:
@@ -75,7 +75,12 @@ class Routing:
 
     def flow_of(self, message: Mapping[str, Any]) -> int:
         """The number of a message's flow, NO_FLOW if it belongs to none that the plan knows."""
-        return self._flow.get(flow_name(message, self.key), NO_FLOW) if self.key else NO_FLOW
+        return self._by_flow(message)[0]
+
+    def _by_flow(self, message: Mapping[str, Any]) -> tuple[int, tuple[int, ...]]:
+        if not self.key:
+            return NO_FLOW, ()
+        return self._flow.get(flow_name(message, self.key)) or (NO_FLOW, self.rest)
 
     def route(self, message: Mapping[str, Any]) -> tuple[int, tuple[int, ...]]:
         """The flow of a message and the channels it goes to.
@@ -85,10 +90,10 @@ class Routing:
         >>> routing.route({"s": "IBM"}), routing.route({"s": "GE"})[1]
         ((0, (1,)), (2,))
         """
-        flow = self.flow_of(message)
-        channels: tuple[int, ...] = ()
-        if self.key:
-            channels = self.rest if flow == NO_FLOW else self.flows[flow][1]
+        found = self._by_flow(message)
+        if not self.content and self.audiences is None:
+            return found
+        flow, channels = found
         chosen = [channel for channel, wanted in self._content if wanted is None or wanted(message)]
         if self.audiences is not None:
             chosen += self.audiences.choose(self._wanted_at(message))

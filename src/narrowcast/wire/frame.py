@@ -26,6 +26,7 @@ NO_FLOW = 0xFFFFFFFF
 _START = Struct(">2sBB")
 _HEAD = Struct(">2sBBHIIQQH")
 _MESSAGE = Struct(">QII")
+_ONE = Struct(">2sBBHIIQQHQII")  # the head of a frame and of its only message
 _ATTACH = Struct(">2sBBIIBB")
 _PULSE = Struct(">2sBBHIQQI")
 _LATELY = Struct(">IQ")
@@ -34,6 +35,7 @@ FRAME_BYTES = _HEAD.size + _CHECK.size  # a frame without messages
 MESSAGE_BYTES = _MESSAGE.size  # and what each takes beside its payload
 _WHOLE = 0x2144DF1C
 _DATA = MAGIC + bytes((VERSION, DATA))
+_COUNT, _SINGLE = slice(_HEAD.size - 2, _HEAD.size), b"\0\1"
 
 
 class Carried(NamedTuple):
@@ -144,8 +146,13 @@ def decode_many(packets: Iterable[bytes]) -> list[Frame | Attach | Pulse | Malfo
         if data[:4] != _DATA or not _HEAD.size + _CHECK.size <= len(data) <= MOST_BYTES or crc32(data) != _WHOLE:
             others.append(decode(data))
             continue
-        _, _, _, shard, channel, epoch, after, upto, count = _HEAD.unpack_from(data)
-        found = _messages(data, count, after, upto)
+        if data[_COUNT] == _SINGLE and len(data) >= _ONE.size + _CHECK.size:
+            _, _, _, shard, channel, epoch, after, upto, _, at, flow, length = _ONE.unpack_from(data)
+            whole = after < at <= upto and _ONE.size + length + _CHECK.size == len(data)
+            found = [(at, flow, data[_ONE.size : -_CHECK.size])] if whole else _messages(data, 1, after, upto)
+        else:
+            _, _, _, shard, channel, epoch, after, upto, count = _HEAD.unpack_from(data)
+            found = _messages(data, count, after, upto)
         if isinstance(found, Malformed):
             others.append(found)
             continue
@@ -172,11 +179,10 @@ class _Run:
 
 def _frame_bytes(frame: Frame) -> bytes:
     head = (frame.shard, frame.channel, frame.epoch, frame.after, frame.upto, len(frame.messages))
-    parts = [_HEAD.pack(MAGIC, VERSION, DATA, *head)]
-    pack = _MESSAGE.pack
     if len(frame.messages) == 1:
         ((at, flow, payload),) = frame.messages
-        return b"".join((parts[0], pack(at, flow, len(payload)), payload))
+        return _ONE.pack(MAGIC, VERSION, DATA, *head, at, flow, len(payload)) + payload
+    parts, pack = [_HEAD.pack(MAGIC, VERSION, DATA, *head)], _MESSAGE.pack
     parts += [pack(at, flow, len(payload)) for at, flow, payload in frame.messages]
     parts += [message[2] for message in frame.messages]
     return b"".join(parts)
@@ -199,11 +205,6 @@ def _messages(data: bytes, count: int, after: int, upto: int) -> list[Message] |
     start, last = _HEAD.size + count * _MESSAGE.size, after
     if start > size:
         return Malformed("length")
-    if count == 1:  # without the loop: where frames hold one message, this is most of the work
-        at, flow, length = _MESSAGE.unpack_from(data, _HEAD.size)
-        if start + length != size:
-            return Malformed("length")
-        return [(at, flow, data[start:size])] if last < at <= upto else Malformed("order")
     messages = []
     for at, flow, length in _MESSAGE.iter_unpack(data[_HEAD.size : start]):
         if at <= last:
