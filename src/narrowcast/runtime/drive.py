@@ -57,6 +57,8 @@ log = logging.getLogger(__name__)
 
 Application = Callable[[Effect], None]
 Planner = Callable[[PlanWanted], Routing | None]
+IN_LANE = (Send, Join, Leave, Write, Read)
+FOR_APPLICATION = (Deliver, Acked, Subscribed, Unsure, Gap)
 MOST_AHEAD = 2048  # effects in the lane before a tail is made to wait
 TOGETHER = 256  # frames that may share packets
 TURN = 64  # effects carried out before others get their turn
@@ -189,10 +191,10 @@ class Driver:
     # Effects out.
 
     def _carry_out(self, effect: Effect) -> None:
-        if isinstance(effect, Send | Join | Leave | Write | Read):
+        if isinstance(effect, IN_LANE):
             self._lane.append(effect)
             self._filled.set()
-        elif isinstance(effect, Deliver | Acked | Subscribed | Unsure | Gap):
+        elif isinstance(effect, FOR_APPLICATION):
             self._application(effect)
         elif isinstance(effect, Append):
             self._spawn(self._append(effect))
@@ -240,12 +242,13 @@ class Driver:
 
     async def _send(self, effects: list[Send]) -> None:
         """By address, in order; what goes to different addresses may overtake each other anyway."""
-        by_address: dict[int, tuple[Address, list[bytes]]] = {}  # by identity: a tree's address is long to compare
+        by_address: dict[int, list[Send]] = {}  # by identity: a tree's address is long to compare
         for effect in effects:
-            by_address.setdefault(id(effect.address), (effect.address, []))[1].append(self._bytes(effect.what))
-            if isinstance(effect.what, Frame):
-                self._count_sent(effect.address, len(effect.what.messages))
-        for address, frames in by_address.values():
+            by_address.setdefault(id(effect.address), []).append(effect)
+        for some in by_address.values():
+            address = some[0].address
+            self._count_sent(address, sum(len(e.what.messages) for e in some if isinstance(e.what, Frame)))
+            frames = [self._bytes(effect.what) for effect in some]
             carrier = self.engines.carriers.get(type(address))
             try:
                 await self._pass_on(carrier, address, frames)
