@@ -1,6 +1,6 @@
 """End to end: publish → log → match → carrier → exact filter → callback, against plain NATS subjects in the same run.
 
-    python benchmarks/speed/delivery.py [--messages 20000]
+    python benchmarks/speed/delivery.py [--messages 40000]
 
 Eight receivers, each wanting half of 16 symbols; messages of 200 bytes. Everything runs in a network namespace
 of its own, so that the bytes counted on its loopback are those of the run alone: packets by multicast once, by
@@ -18,12 +18,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import psutil
 
+PLAIN = "NATS subjects"
+
 RECEIVERS, SYMBOLS = 8, 16
+SETTLE_S = 3.0  # after the last receiver is ready: discovery and changes of plan are not what is measured
 
 
 def row(n: int) -> dict[str, Any]:
@@ -47,12 +52,19 @@ def lo_bytes() -> int:
     return int(line.split(":")[1].split()[8])
 
 
-def cpu(pids: list[int]) -> float:
-    total = 0.0
-    for pid in pids:
-        times = psutil.Process(pid).cpu_times()
-        total += times.user + times.system
-    return total
+class Cpu:
+    """CPU seconds of processes by what they do, since this was made."""
+
+    def __init__(self, pids: dict[str, list[int]]) -> None:
+        self._pids = pids
+        self._before = self._now()
+
+    def _now(self) -> dict[str, float]:
+        times = {role: [psutil.Process(pid).cpu_times() for pid in pids] for role, pids in self._pids.items()}
+        return {role: sum(each.user + each.system for each in found) for role, found in times.items()}
+
+    def spent(self) -> dict[str, float]:
+        return {role: now - self._before[role] for role, now in self._now().items()}
 
 
 async def receive_narrowcast(data: str, k: int, count: int) -> None:
@@ -126,7 +138,7 @@ async def finish(receivers: list[subprocess.Popen[str]]) -> list[dict[str, int]]
     return await asyncio.gather(*(asyncio.to_thread(last, process) for process in receivers))
 
 
-async def narrowcast(folder: Path, h: int, messages: int) -> dict[str, float]:
+async def narrowcast(folder: Path, h: int, messages: int) -> dict[str, Any]:
     """One run with aggregation h."""
     from narrowcast import channels
     from narrowcast.channels.folder import as_plan
@@ -146,13 +158,18 @@ async def narrowcast(folder: Path, h: int, messages: int) -> dict[str, float]:
         await asyncio.sleep(0.1)
     receivers = await asyncio.to_thread(start_receivers, "narrowcast", str(folder / "data"), messages)
     assert supervisor.server.process is not None
-    pids = [supervisor.server.process.pid, *(p.pid for p in supervisor.processes.values()), os.getpid()]
-    pids += [p.pid for p in receivers]
+    pids = {
+        "server": [supervisor.server.process.pid],
+        "publisher": [os.getpid()],
+        "source": [p.pid for p in supervisor.processes.values()],
+        "receivers": [p.pid for p in receivers],
+    }
     try:
         async with connect(folder / "data") as connection:
             rows = [row(n) for n in range(messages)]
             await connection.publish(row(0) | {"symbol": "warm"})
-            used, sent, begun = cpu(pids), lo_bytes(), time.perf_counter()
+            await asyncio.sleep(SETTLE_S)
+            used, sent, begun = Cpu(pids), lo_bytes(), time.perf_counter()
             await connection.publish(rows)
             acked = time.perf_counter() - begun
             results = await finish(receivers)
@@ -160,7 +177,7 @@ async def narrowcast(folder: Path, h: int, messages: int) -> dict[str, float]:
             return {
                 "messages_s": messages / seconds,
                 "acked_s": messages / acked,
-                "cpu_s": cpu(pids) - used,
+                "cpu": used.spent(),
                 "mbytes": (lo_bytes() - sent) / 1e6,
                 "repaired": sum(result["repaired"] for result in results),
             }
@@ -172,7 +189,7 @@ async def narrowcast(folder: Path, h: int, messages: int) -> dict[str, float]:
         await running
 
 
-async def plain(folder: Path, messages: int) -> dict[str, float]:
+async def plain(folder: Path, messages: int) -> dict[str, Any]:
     """The same fan-out through subjects: one per symbol, nothing durable, nothing repaired."""
     import nats
 
@@ -182,11 +199,16 @@ async def plain(folder: Path, messages: int) -> dict[str, float]:
     url = await server.start()
     receivers = await asyncio.to_thread(start_receivers, "nats", url, messages)
     assert server.process is not None
-    pids = [server.process.pid, os.getpid(), *(p.pid for p in receivers)]
+    pids = {
+        "server": [server.process.pid],
+        "publisher": [os.getpid()],
+        "receivers": [p.pid for p in receivers],
+    }
     connection = await nats.connect(url)
     try:
         rows = [row(n) for n in range(messages)]
-        used, sent, begun = cpu(pids), lo_bytes(), time.perf_counter()
+        await asyncio.sleep(SETTLE_S)
+        used, sent, begun = Cpu(pids), lo_bytes(), time.perf_counter()
         for each in rows:
             payload = json.dumps(each, separators=(",", ":")).encode()
             await connection.publish(f"plain.{each['symbol']}", payload)
@@ -197,7 +219,7 @@ async def plain(folder: Path, messages: int) -> dict[str, float]:
         return {
             "messages_s": messages / seconds,
             "acked_s": messages / acked,
-            "cpu_s": cpu(pids) - used,
+            "cpu": used.spent(),
             "mbytes": (lo_bytes() - sent) / 1e6,
             "repaired": 0,
         }
@@ -209,32 +231,51 @@ async def plain(folder: Path, messages: int) -> dict[str, float]:
         await server.stop()
 
 
-async def everything(messages: int, sizes: list[int]) -> None:
+async def everything(messages: int, sizes: list[int], rounds: int) -> None:
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     size = len(json.dumps(row(100), separators=(",", ":")))
     print(f"{messages:,} messages of {size} bytes, {RECEIVERS} receivers, each of half the symbols")
-    print(f"{'':>16} {'messages/s':>11} {'acked/s':>9} {'CPU s':>7} {'MB':>7} {'repaired':>9}")
-    with tempfile.TemporaryDirectory() as name:
-        for h in sizes:
-            folder = Path(name) / f"h{h}"
-            folder.mkdir()
-            _print(f"narrowcast h={h}", await narrowcast(folder, h, messages))
-        folder = Path(name) / "plain"
-        folder.mkdir()
-        _print("NATS subjects", await plain(folder, messages))
-
-
-def _print(title: str, r: dict[str, float]) -> None:
     print(
-        f"{title:>16} {r['messages_s']:>11,.0f} {r['acked_s']:>9,.0f} {r['cpu_s']:>7.2f} {r['mbytes']:>7.1f} "
-        f"{r['repaired']:>9,.0f}",
+        f"{'':>16} {'messages/s':>11} {'acked/s':>9} {'CPU s':>7} {'MB':>7} {'repaired':>9}   "
+        f"{'server':>9} {'publisher':>9} {'source':>9} {'receivers':>9}"
+    )
+    with tempfile.TemporaryDirectory() as name:
+        for turn in range(rounds):
+            for h in sizes:
+                folder = Path(name) / f"h{h}-{turn}"
+                folder.mkdir()
+                found[f"narrowcast h={h}"].append(await narrowcast(folder, h, messages))
+                _print(f"narrowcast h={h}", found[f"narrowcast h={h}"][-1])
+            folder = Path(name) / f"plain-{turn}"
+            folder.mkdir()
+            found[PLAIN].append(await plain(folder, messages))
+            _print(PLAIN, found[PLAIN][-1])
+    if rounds > 1:
+        print("medians of CPU and bytes, and as shares of those of plain NATS")
+        peer = _median(found[PLAIN])
+        for title, runs in found.items():
+            cpu, mbytes = _median(runs)
+            print(f"{title:>16} {cpu:7.2f} s {mbytes:7.1f} MB   {cpu / peer[0]:6.2f} {mbytes / peer[1]:6.2f}")
+
+
+def _median(runs: list[dict[str, Any]]) -> tuple[float, float]:
+    return median(sum(r["cpu"].values()) for r in runs), median(r["mbytes"] for r in runs)
+
+
+def _print(title: str, r: dict[str, Any]) -> None:
+    each = " ".join(f"{r['cpu'].get(role, 0.0):>9.2f}" for role in ("server", "publisher", "source", "receivers"))
+    print(
+        f"{title:>16} {r['messages_s']:>11,.0f} {r['acked_s']:>9,.0f} {sum(r['cpu'].values()):>7.2f} "
+        f"{r['mbytes']:>7.1f} {r['repaired']:>9,.0f}   {each}",
         flush=True,
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=20_000)
+    parser.add_argument("--messages", type=int, default=40_000)
     parser.add_argument("--sizes", default="1,8,64", help="aggregations h to try")
+    parser.add_argument("--rounds", type=int, default=1, help="repeat all of it, and show medians")
     parser.add_argument("--receive", nargs=4, help=argparse.SUPPRESS)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -244,7 +285,7 @@ def main() -> None:
         asyncio.run(run(where, int(k), int(count)))
     elif given.inside:
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-        asyncio.run(everything(given.messages, [int(h) for h in given.sizes.split(",")]))
+        asyncio.run(everything(given.messages, [int(h) for h in given.sizes.split(",")], given.rounds))
     else:
         sys.exit(subprocess.run(["unshare", "--net", sys.executable, *sys.argv, "--inside"], check=False).returncode)
 

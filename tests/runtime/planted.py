@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from narrowcast.profiles import Profile
+from narrowcast.runtime.audience import Audiences
 from narrowcast.runtime.broker import Broker, filter_table
 from narrowcast.runtime.client import Client
 from narrowcast.runtime.coordinator import Coordinator
@@ -21,7 +22,7 @@ from narrowcast.runtime.source import Source
 from narrowcast.runtime.subscription_table import SubscriptionTable
 from narrowcast.testing.simulator.parts import Parts, random_plan
 from narrowcast.transport import Entry
-from narrowcast.wire import Batch, Frame, Marker, Pulse, decode_entry, decode_payload, end_of, place
+from narrowcast.wire import Batch, Frame, Marker, Pulse, decode_entry, decode_payload, end_of
 
 
 def _with_reader(kind: type[Reader]) -> type[Edge]:
@@ -168,10 +169,9 @@ class CutsOverLate(Source):
             self._speak(end_of(self.sequence))
             return True
         if self.late is not None and isinstance(found, Batch):
-            for index, payload in enumerate(found.payloads):
-                self._route(place(entry.sequence, index), payload)
+            self._route(entry.sequence, found.payloads)
             for lane in self._lanes.values():
-                self._send(lane, lane.waiting[-1].place if lane.waiting else lane.claimed)
+                self._send(lane, lane.waiting[-1][0] if lane.waiting else lane.claimed)
             epoch, self.late = self.late, None
             self._enter(epoch)  # from the end of the marker on
             self.sequence = entry.sequence
@@ -265,6 +265,23 @@ def narrows_a_merge(wanted: PlanWanted, rng: Random) -> Routing:
     return replace(found, content={c: (parsed(text) & low if text else low).text for c, text in found.content.items()})
 
 
+class _ReachesMost(Audiences):
+    """Takes a channel that reaches part of an audience for one that reaches it all."""
+
+    def choose(self, audience: frozenset[str]) -> tuple[int, ...]:
+        return super().choose(audience)[:1]
+
+
+class ForgetsTheRest(Source):
+    """Sends a message to the first channel of its audience and forgets the gateways that this one leaves out."""
+
+    def _enter(self, epoch: int) -> None:
+        super()._enter(epoch)
+        rule = self._routing.audiences if self._routing else None
+        if self._routing is not None and rule is not None:
+            self._routing = replace(self._routing, audiences=_ReachesMost(rule.channels, rule.blocks))
+
+
 BUGS: dict[str, Parts] = {
     "skips the drain": Parts(edge=SkipsTheDrain),
     "acknowledges before the log": Parts(client=AcksBeforeTheLog),
@@ -287,5 +304,6 @@ BUGS: dict[str, Parts] = {
     "hides gaps": Parts(edge=HidesGaps),
     "takes a plan made for another profile": Parts(edge=TakesAnyPlan),
     "starts a subscription late": Parts(edge=StartsLate),
+    "forgets the rest of an audience": Parts(source=ForgetsTheRest),
     "promises too much after a restart": Parts(source=PromisesTooMuchAfterRestart),
 }

@@ -47,7 +47,7 @@ def sent(found: Broker, frame: Frame = FRAME, now: float = 0.1) -> dict[str, lis
         assert isinstance(effect.address, Link)
         assert isinstance(effect.what, Frame)
         assert (effect.what.after, effect.what.upto) == (frame.after, frame.upto)
-        got[effect.address.node] = [m.place for m in effect.what.messages]
+        got[effect.address.node] = [m[0] for m in effect.what.messages]
     return got
 
 
@@ -59,7 +59,7 @@ def test_an_active_filter_sends_each_child_what_someone_below_wants() -> None:
 
 @pytest.mark.parametrize("state", [FilterState.PASSIVE, FilterState.MIGRATING, FilterState.SPAWNING])
 def test_a_filter_that_does_not_work_passes_everything_on(state: FilterState) -> None:
-    everything = [m.place for m in FRAME.messages]
+    everything = [m[0] for m in FRAME.messages]
     assert sent(broker(state)) == {"left": everything, "right": everything}
 
 
@@ -70,7 +70,7 @@ def test_a_filter_can_be_woken_again() -> None:
 
 
 def test_filters_migrate_and_spawn_while_frames_flow() -> None:
-    everything, wanted = [m.place for m in FRAME.messages], [place(2, 2)]
+    everything, wanted = [m[0] for m in FRAME.messages], [place(2, 2)]
     plain = Broker("root", BrokerSettings(forget=1.0))  # no filter here by plan
     plain.step(Noted("plan.1", by_tree(TREE, [], WHO).to_bytes(), 1), 0.0)
     filtering = broker()

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from narrowcast.profiles import Profile
+from narrowcast.runtime.flow_name import flow_name
+from narrowcast.runtime.possible import certain
 from narrowcast.runtime.predicate import predicate
 
 TERMS = (
@@ -46,3 +48,20 @@ def test_every_term_agrees_on_every_value() -> None:
         for value in VALUES:
             message = dict.fromkeys("snbt", value)
             assert predicate(profile)(message) == profile.matches(message), (text, value)
+
+
+@settings(max_examples=300)
+@given(profiles(), st.fixed_dictionaries({}, optional={name: st.sampled_from(VALUES) for name in "snbt"}))
+def test_a_flow_that_is_certain_holds_nothing_that_does_not_match(text: str, message: dict[str, Any]) -> None:
+    profile = Profile.parse(text)
+    for key in (["s"], ["n"], ["s", "n"], ["b", "s"], ["t"]):
+        if certain(profile.expression, flow_name(message, key), key):
+            assert profile.matches(message), (text, key)
+
+
+def test_text_alone_can_be_certain() -> None:
+    """Bytes, moments, lists and numbers may have the text of another value; a wish for 'all but' would let them in."""
+    wish = Profile.parse("s <> 'zzz'").expression
+    assert certain(wish, flow_name({"s": "a"}, ["s"]), ["s"])
+    for value in (b"a", 7, 7.5, True, None, [1], {"a": 1}, Decimal("NaN"), Decimal("Infinity"), datetime(2024, 1, 1)):
+        assert not certain(wish, flow_name({"s": value}, ["s"]), ["s"]), value

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 import narrowcast as nc
 from narrowcast.channels.folder import as_plan, hybrid_as_plan
-from narrowcast.errors import InputError, UnsupportedError
+from narrowcast.errors import InputError
 from narrowcast.filters.folder import as_plan as filters_as_plan
+from narrowcast.model.plan import Plan
 from narrowcast.profiles import Profile
 from narrowcast.queries.folder import as_plan as queries_as_plan
+from narrowcast.runtime.audience import Audiences
 from narrowcast.runtime.deploy import profiles_of, routing_of
 from narrowcast.runtime.flow_name import flow_name
 from narrowcast.runtime.possible import candidates, possible, possible_elsewhere, split
@@ -166,6 +168,26 @@ def test_a_query_plan_becomes_channels_of_merged_boxes() -> None:
             sound(routing, texts, {"x": x, "y": y})
 
 
+def test_many_merged_queries_share_the_groups_there_are_and_stay_sessions_of_their_own() -> None:
+    boxes = [[[20 * k, 20 * k + 3]] for k in range(12)]
+    plan = queries_as_plan(
+        nc.queries.merge(boxes, km=1, kt=1, ku=9), ["x"], boxes=boxes, names=[f"q{k}" for k in range(12)]
+    )
+    texts = profiles_of(plan)
+    who = Subscribers(texts, {name: f"edge{int(name[1:]) % 3}" for name in texts})
+    apart, shared = routing_of(plan, who), routing_of(plan, who, groups=3)
+    assert len(apart.addresses) == 12, "each query is a set of its own here"
+    addresses = [address for address in shared.addresses.values() if isinstance(address, Multicast)]
+    assert {address.group for address in addresses} == {0, 1, 2}
+    assert len({address.session for address in addresses}) == 12
+    assert shared.taken == apart.taken
+    for edge in set(who.edges.values()):
+        groups = {shared.addresses[c].group for name in texts if who.edges[name] == edge for c in shared.taken[name]}  # type: ignore[union-attr]
+        assert len(groups) == 1, "what one edge takes is together"
+    for x in range(0, 240, 2):
+        sound(shared, texts, {"x": x})
+
+
 def test_a_filter_plan_becomes_one_channel_on_its_tree() -> None:
     tree = nc.Tree([-1, 0, 0], names=["w", "a", "b"])
     plan = filters_as_plan(tree, [2, 1, 1], [0], cost={"traffic": 2.0}, parameters={"k": 1})
@@ -197,8 +219,72 @@ def test_a_semantic_plan_becomes_overlay_trees(variant: str) -> None:
         sound(routing, profiles, {"p": p})
 
 
-def test_a_semantic_plan_by_audience_is_refused_with_what_would_work() -> None:
-    window = pa.table({"p": [0, 9]})
-    made = nc.semantic.plan(nc.Topology([(0, 1)]), ["p > 3"], [(0, 1)], window, sources=0)
-    with pytest.raises(UnsupportedError, match="semcast"):
-        routing_of(semantic_as_plan(made, window, 0), Subscribers({}, {}))
+def searched(
+    seed: int, brokers: int = 12, n: int = 60
+) -> tuple[Plan, dict[str, str], Subscribers, list[dict[str, Any]]]:
+    """A plan of `search` on a random overlay, and the subscriptions it was made for."""
+    rng = Random(seed)
+    links = [(rng.randrange(k), k) for k in range(1, brokers)] + [(0, brokers - 1), (1, brokers - 2)]
+    wanted = ["p > 3", "p > 7", "p <= 1", "p BETWEEN 2 AND 5", "s = 'a'", "s = 'b' AND p < 6", "s <> 'a'"]
+    clients = [(rng.randrange(len(wanted)), rng.randrange(2, brokers)) for _ in range(10)]
+    stream = [{"p": rng.randrange(10), "s": rng.choice(("a", "b", "c"))} for _ in range(n)]
+    window = pa.Table.from_pylist(stream)
+    topology = nc.Topology(links, cost=[rng.randrange(1, 9) for _ in links])
+    made = nc.semantic.plan(topology, wanted, clients, window, sources=0, variant="search", seed=seed)
+    profiles = {f"client{i}": wanted[k] for i, (k, _) in enumerate(clients)}
+    edges = {name: f"edge-{name}" for name in profiles}
+    gateways = {edges[f"client{i}"]: str(g) for i, (_, g) in enumerate(clients)}
+    return semantic_as_plan(made, window, 0), profiles, Subscribers(profiles, edges, gateways), stream
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_semantic_plan_by_audience_sends_as_it_was_planned_and_reaches_everybody(seed: int) -> None:
+    plan, profiles, who, stream = searched(seed)
+    routing = Routing.from_bytes(routing_of(plan, who).to_bytes())
+    assert set(routing.taken) == set(profiles), "everybody the plan was made for is served by it"
+    for name, taken in routing.taken.items():
+        for channel in taken:
+            address = routing.addresses[channel]
+            assert isinstance(address, Overlay)
+            assert who.gateways[who.edges[name]] in address.brokers
+    for message in [*stream, *({"p": p, "s": s} for p in (-1, 3, 99, None) for s in ("a", "b", "z", None))]:
+        sound(routing, profiles, message)
+    sample = plan.tables["sample"]
+    assert sample.num_rows
+    assert routing.audiences is not None
+    prices = {c: price for c, price, *_ in (*routing.audiences.channels, *routing.audiences.blocks)}
+    for row in sample.to_pylist():
+        chosen = routing.route(row)[1]
+        # Ties are broken by the planner's own order; what it costs must be the same.
+        assert sum(prices[c] for c in chosen) == pytest.approx(sum(prices[c] for c in row["_channels"])), row
+
+
+def test_whoever_comes_after_a_plan_by_audience_is_reached_or_left_to_the_log() -> None:
+    plan, profiles, who, stream = searched(7)
+    more = {"late": "p > 1", "stranger": "p > 1", "nowhere": "p > 1"}
+    known = next(iter(who.gateways.values()))
+    edges = {**who.edges, "late": "e-late", "stranger": "e-stranger", "nowhere": "e-nowhere"}
+    gateways = {**who.gateways, "e-late": known, "e-stranger": "not a broker"}
+    routing = routing_of(plan, Subscribers({**profiles, **more}, edges, gateways))
+    assert set(routing.taken) == {*profiles, "late"}
+    for message in stream:
+        sound(routing, {**profiles, **more}, message)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 9), st.sets(st.sampled_from("abcde")), st.sets(st.sampled_from("abcde"))), max_size=5
+    ),
+    st.lists(st.integers(0, 1), min_size=5, max_size=5),
+    st.sets(st.sampled_from("abcde")),
+)
+def test_every_choice_reaches_the_whole_audience(
+    made: list[tuple[float, set[str], set[str]]], split_at: list[int], audience: set[str]
+) -> None:
+    channels = tuple((c, price, tuple(core & reach), tuple(reach)) for c, (price, core, reach) in enumerate(made))
+    halves = [[g for g, half in zip("abcde", split_at, strict=True) if half == k] for k in (0, 1)]
+    rule = Audiences(channels, tuple((9 + k, 1.0 + k, tuple(members)) for k, members in enumerate(halves)))
+    chosen = rule.choose(frozenset(audience))
+    for gateway in audience:
+        assert set(chosen) & set(rule.taken_at(gateway)), "a gateway where it is wanted takes none of its channels"
+    assert bool(chosen) == bool(audience)

@@ -45,7 +45,7 @@ def test_each_channel_gets_its_own_messages_and_the_idle_one_is_told_later() -> 
     source = started(settle=0.02)
     found = frames(source.step(WasRead(0, 0, 0, 2, entries(1, batch("a", "b"), batch("a"))), 0.0))
     found += frames(source.step(Tick(), 0.0))
-    assert [(f.channel, f.after, f.upto, [m.place for m in f.messages]) for f in found] == [
+    assert [(f.channel, f.after, f.upto, [m[0] for m in f.messages]) for f in found] == [
         (1, end_of(0), end_of(2), [place(1, 0), place(2, 0)]),
         (2, end_of(0), end_of(2), [place(1, 1)]),
     ]
@@ -170,6 +170,6 @@ def test_foreign_entries_and_payloads_are_counted_and_passed_over() -> None:
     bad = encode_entry(Batch("c", 0, (b"\xff", encode_payload({"s": "a"}))))
     found = frames(source.step(WasRead(0, 0, 0, 2, entries(1, b"noise noise", bad)), 0.0))
     found += frames(source.step(Tick(), 0.0))
-    assert [m.place for f in found for m in f.messages] == [place(2, 1)]
+    assert [m[0] for f in found for m in f.messages] == [place(2, 1)]
     assert source.counts["payload"] == 1
     assert source.counts["entry magic"] == 1

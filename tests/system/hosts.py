@@ -113,14 +113,18 @@ class Hosts:
         rows = [line.split() for line in shown.splitlines()[2:]]
         return {row[-1]: int(row[0]) for row in rows if row and re.fullmatch(r"[\d.]+", row[-1])}
 
-    def cleanup(self) -> None:
-        """End what was started and remove the namespaces; their interfaces and the bridge go with them."""
+    def end_all(self) -> None:
+        """End what was started; the hosts stay."""
         for process in self.running:
             if process.poll() is None:
                 process.kill()
             with suppress(subprocess.TimeoutExpired):  # a grandchild may hold the pipe
                 process.communicate(timeout=10)
         self.running.clear()
+
+    def cleanup(self) -> None:
+        """End what was started and remove the namespaces; their interfaces and the bridge go with them."""
+        self.end_all()
         there = {path.name for path in Path("/run/netns").glob(f"{self.tag}-*")}
         for space in sorted(there):
             subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True, timeout=30)

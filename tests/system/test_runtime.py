@@ -16,14 +16,15 @@ from typing import Any, TypeVar
 
 import pytest
 
-from narrowcast import channels
+from narrowcast import Topology, channels, semantic
 from narrowcast.channels.folder import as_plan
 from narrowcast.model import Interest
 from narrowcast.model.plan import Plan, save
 from narrowcast.runtime.backbone import backbone
-from narrowcast.runtime.connect import Subscription, connect
+from narrowcast.runtime.connect import Connection, Subscription, connect
 from narrowcast.runtime.edge import Edge
 from narrowcast.runtime.supervise import Local, Supervisor, brokers_of
+from narrowcast.semantic.folder import as_plan as semantic_as_plan
 from narrowcast.testing.history import History, check
 from narrowcast.transport.dds_config import DdsSettings
 from narrowcast.wire import Batch, decode_entry, index_of, sequence_of
@@ -321,3 +322,46 @@ def test_an_overlay_of_brokers_carries_frames_and_its_death_costs_nothing(tmp_pa
                 assert arrived[0] <= len(wanted[0]), "the hub did not filter"
 
     within(run())
+
+
+def test_a_plan_of_search_reaches_every_gateway_by_real_brokers(tmp_path: Path) -> None:
+    """Channels by audience: some messages are wanted at one gateway, some at both, some nowhere."""
+    pa = pytest.importorskip("pyarrow")
+    topology = Topology([(0, 1), (1, 2), (1, 3)], names=["hub", "mid", "left", "right"])
+    wishes = ["symbol = 'IBM'", "price < 20"]
+    window = pa.Table.from_pylist([message(n) for n in range(100)])
+    made = semantic.plan(topology, wishes, [(0, 2), (1, 3)], window, sources=0, variant="search")
+    save(semantic_as_plan(made, window, 0), tmp_path / "plan")
+    local = Local(tmp_path / "data", tmp_path / "plan", multicast=None, brokers=brokers_of(tmp_path / "plan"))
+
+    async def covered(connection: Connection, name: str) -> None:
+        assert connection._edge is not None
+        part = connection._edge.part
+        assert isinstance(part, Edge)
+        while not any(name in plan.taken for plan in part.plans.values()):
+            await asyncio.sleep(0.05)
+
+    async def run() -> None:
+        async with running(local), connect(local.data) as publisher:
+            ends = [connect(local.data, gateway=name) for name in ("left", "right")]
+            async with ends[0], ends[1]:
+                subscriptions = [await end.subscribe(wish).ready(30) for end, wish in zip(ends, wishes, strict=True)]
+                for end, subscription in zip(ends, subscriptions, strict=True):
+                    await asyncio.wait_for(covered(end, subscription.name), 30)
+                await asyncio.sleep(3)  # attached, and the plan is in force
+                for n in range(0, 1000, 20):
+                    await publisher.publish([message(n + k) for k in range(20)])
+                    await asyncio.sleep(0.01)
+                for end, subscription, wish in zip(ends, subscriptions, wishes, strict=True):
+                    due = [message(n) for n in range(1000) if WISHES[wish](message(n))]
+                    got: list[dict[str, Any]] = []
+                    async for batch in subscription:
+                        got += batch
+                        if len(got) >= len(due):
+                            break
+                    assert got == due
+                    assert end._edge is not None
+                    assert end._edge.counts["messages arrived"] > len(due) / 4, "it did not come by the brokers"
+                    assert end._edge.counts["messages arrived"] <= len(due), "it got what is wanted elsewhere only"
+
+    within(run(), 120)

@@ -19,7 +19,7 @@ from narrowcast.runtime.parsed import parsed
 from narrowcast.runtime.routing import Routing
 from narrowcast.runtime.subscription_table import SubscriptionTable
 from narrowcast.transport import Address, Link, Overlay
-from narrowcast.wire import Attach, Frame, Malformed, decode_payload
+from narrowcast.wire import Attach, Frame, Malformed, decode_payloads
 
 
 class FilterState(Enum):
@@ -94,7 +94,7 @@ class Broker(Node):
         if table is None:
             return [frame] * len(targets)
         known = set(table.children())
-        messages = [decode_payload(message.payload) for message in frame.messages]
+        messages = decode_payloads([payload for _, _, payload in frame.messages])
         frames = []
         for target in targets:
             if target in known:

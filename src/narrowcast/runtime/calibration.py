@@ -156,7 +156,7 @@ async def _receiving(pipe: Connection, settings: DdsSettings, session: Multicast
         if isinstance(found, Frame):
             counts["frames"] += 1
             for message in found.messages:
-                if message.flow == 0:
+                if message[1] == 0:
                     counts["wanted"] += 1
 
     carrier = DdsMulticast(settings)

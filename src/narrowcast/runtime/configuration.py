@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from narrowcast.errors import InputError
-from narrowcast.transport.dds_config import DdsSettings, mtu_of
+from narrowcast.transport.dds_config import DdsSettings
 
 ROLES = ("coordinator", "source", "broker", "edge")
 _TOP: dict[str, type | tuple[type, ...]] = {
@@ -27,7 +27,15 @@ _TOP: dict[str, type | tuple[type, ...]] = {
     "coordinator": dict, "source": dict, "broker": dict, "edge": dict,
 }  # fmt: skip
 _PARTS: dict[str, dict[str, type | tuple[type, ...]]] = {
-    "multicast": {"interface": str, "domain": int, "groups": int, "network": str, "mtu": int, "lease": (int, float)},
+    "multicast": {
+        "interface": str,
+        "domain": int,
+        "groups": int,
+        "network": str,
+        "mtu": int,
+        "pack": bool,
+        "lease": (int, float),
+    },
     "overlay": {"keys": str, "brokers": dict},
     "coordinator": {"name": str, "plan": str, "key": list, "memberships": int, "every": (int, float)},
     "source": {
@@ -110,20 +118,14 @@ def _check(found: Mapping[str, Any], allowed: Mapping[str, type | tuple[type, ..
             close = get_close_matches(name, allowed, n=1)
             meant = f" (did you mean {close[0]}?)" if close else ""
             problems.append(f"{where}{name} is not known{meant}")
-        elif not isinstance(value, allowed[name]) or isinstance(value, bool):
+        elif not isinstance(value, allowed[name]) or (isinstance(value, bool) and allowed[name] is not bool):
             problems.append(f"{where}{name} must be {_words(allowed[name])}, not {value!r}")
     return problems
 
 
 def _words(kind: type | tuple[type, ...]) -> str:
-    words = {str: "text", int: "a whole number", dict: "a table", list: "a list"}
+    words = {str: "text", int: "a whole number", dict: "a table", list: "a list", bool: "true or false"}
     return "a number" if isinstance(kind, tuple) else words[kind]
-
-
-def frame_bytes(multicast: DdsSettings | None) -> int:
-    """The largest frame that goes out as one packet: without multicast, what a broker passes on in one go."""
-    mtu = 15_300 if multicast is None else multicast.mtu or mtu_of(multicast.interface)
-    return max(1000, min(mtu, 15_300) - 300)
 
 
 assert {f.name for f in fields(DdsSettings)} == set(_PARTS["multicast"])

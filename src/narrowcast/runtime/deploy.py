@@ -9,19 +9,23 @@ from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.model.plan import Plan
 from narrowcast.profiles import Profile
 from narrowcast.profiles.syntax import Between, Compare, Expression, In, conjunction
+from narrowcast.runtime.deploy_audiences import audiences_of
 from narrowcast.runtime.parsed import parsed
-from narrowcast.runtime.routes import Subscribers, by_content, by_flows, by_tree
+from narrowcast.runtime.routes import Subscribers, by_audience, by_content, by_flows, by_tree
 from narrowcast.runtime.routing import Routing
+from narrowcast.runtime.shared_groups import in_groups
 from narrowcast.transport import Address, Multicast, Overlay
 
 
-def routing_of(plan: Plan, subscribers: Subscribers, *, key: Sequence[str] = ()) -> Routing:
+def routing_of(plan: Plan, subscribers: Subscribers, *, key: Sequence[str] = (), groups: int | None = None) -> Routing:
     """The routing of a plan of any kind, for the subscriptions there are now.
 
     `key` names the attributes that make a flow, as when the plan was made; only channels and hybrid plans
-    need it. Sound for whoever subscribes: what the plan does not cover is served from the log.
+    need it. `groups` is how many multicast groups there are; a queries plan, which asks for one per set, makes
+    do with these. Sound for whoever subscribes: what the plan does not cover is served from the log.
     """
-    return _KINDS[plan.kind](plan, subscribers, tuple(key))
+    found = _KINDS[plan.kind](plan, subscribers, tuple(key))
+    return in_groups(found, groups) if plan.kind == "queries" and groups is not None else found
 
 
 def profiles_of(plan: Plan, *, key: Sequence[str] = ()) -> dict[str, str]:
@@ -56,22 +60,18 @@ def _by_sessions(plan: Plan, subscribers: Subscribers, key: tuple[str, ...]) -> 
 
 
 def _by_expression(plan: Plan, subscribers: Subscribers, key: tuple[str, ...]) -> Routing:
-    if plan.parameters.get("rule") == "audience":
-        raise UnsupportedError(
-            "this semantic plan chooses channels by audience, which cannot be delivered yet; plan with "
-            "--variant semcast or merge, whose channels are chosen by content",
-            works=("semcast", "merge", "noise-merge", "central"),
-        )
     names, texts, roots = _columns(plan, "channels", "channel", "expression", "rendezvous")
     links: dict[Any, list[tuple[str, str]]] = {}
     for name, u, v in zip(*_columns(plan, "trees", "channel", "u", "v"), strict=True):
         links.setdefault(name, []).append((str(u), str(v)))
-    contents = {channel: parsed(text) for channel, text in enumerate(texts)}
-    addresses: dict[int, Address] = {
+    trees = {
         channel: Overlay(str(root), tuple(links.get(name, ())))
         for channel, (name, root) in enumerate(zip(names, roots, strict=True))
     }
-    return by_content(contents, addresses, subscribers)
+    if plan.parameters.get("rule") == "audience":
+        return by_audience(audiences_of(plan, trees), trees, subscribers)
+    contents = {channel: parsed(text) for channel, text in enumerate(texts)}
+    return by_content(contents, trees, subscribers)
 
 
 def _by_merged_query(plan: Plan, subscribers: Subscribers, key: tuple[str, ...]) -> Routing:

@@ -51,13 +51,16 @@ from narrowcast.runtime.part import Part
 from narrowcast.runtime.relay import Unopened
 from narrowcast.runtime.routing import Routing
 from narrowcast.transport import Address, Carrier, ConflictError, Log, Multicast, Registry
-from narrowcast.wire import Attach, Frame, Malformed, Pulse, decode, encode
+from narrowcast.wire import Attach, Frame, Malformed, Pulse, decode, decode_many, encode
 
 log = logging.getLogger(__name__)
 
 Application = Callable[[Effect], None]
 Planner = Callable[[PlanWanted], Routing | None]
+IN_LANE = (Send, Join, Leave, Write, Read)
+FOR_APPLICATION = (Deliver, Acked, Subscribed, Unsure, Gap)
 MOST_AHEAD = 2048  # effects in the lane before a tail is made to wait
+TOGETHER = 256  # frames that may share packets
 TURN = 64  # effects carried out before others get their turn
 
 
@@ -115,6 +118,8 @@ class Driver:
         self._loop = asyncio.get_running_loop()
         self.failed = self._loop.create_future()
         for carrier in self.engines.distinct:
+            if hasattr(carrier, "receive_many") and self._open is decode:
+                carrier.receive_many = self._receive_many
             await carrier.start(self._receive)
         self._spawn(self._run_lane())
         self._spawn(self._run_writes())
@@ -153,13 +158,20 @@ class Driver:
         self._set_timer()
 
     def _receive(self, data: bytes) -> None:
-        found = self._open(data)
+        self._tell_arrived(self._open(data))
+
+    def _tell_arrived(self, found: Frame | Attach | Pulse | Malformed) -> None:
         if isinstance(found, Malformed):
             self.counts[f"malformed {found.reason}"] += 1
         else:
             if isinstance(found, Frame):
                 self.counts["messages arrived"] += len(found.messages)
             self.tell(Arrived(found))
+
+    def _receive_many(self, frames: list[bytes]) -> None:
+        """What connects is told as one frame: the part has less to do, and learns the same."""
+        for found in decode_many(frames):
+            self._tell_arrived(found)
 
     def _set_timer(self) -> None:
         at = self.part.wake_at
@@ -179,10 +191,10 @@ class Driver:
     # Effects out.
 
     def _carry_out(self, effect: Effect) -> None:
-        if isinstance(effect, Send | Join | Leave | Write | Read):
+        if isinstance(effect, IN_LANE):
             self._lane.append(effect)
             self._filled.set()
-        elif isinstance(effect, Deliver | Acked | Subscribed | Unsure | Gap):
+        elif isinstance(effect, FOR_APPLICATION):
             self._application(effect)
         elif isinstance(effect, Append):
             self._spawn(self._append(effect))
@@ -209,7 +221,7 @@ class Driver:
 
     async def _begin(self, effect: Effect) -> None:
         if isinstance(effect, Send):
-            await self._send(effect)
+            await self._send([effect, *self._following(Send, TOGETHER)])
         elif isinstance(effect, Write):
             self._writes.put_nowait(effect)
         elif isinstance(effect, Read):
@@ -219,26 +231,40 @@ class Driver:
         elif isinstance(effect, Leave):
             await self._leave(effect)
 
-    def _following(self, kind: type[Any]) -> list[Any]:
-        """Effects of the same kind that come next: joins take time, and do not mind each other."""
-        found = []
-        while self._lane and isinstance(self._lane[0], kind):
+    def _following(self, kind: type[Any], most: int = MOST_AHEAD) -> list[Any]:
+        """Effects of the same kind that come next: joins do not mind each other, and frames share packets."""
+        found: list[Any] = []
+        while self._lane and isinstance(self._lane[0], kind) and len(found) < most:
             found.append(self._lane.popleft())
         return found
 
     # Carriers. Whatever fails is counted: the log makes up for it.
 
-    async def _send(self, effect: Send) -> None:
-        carrier = self.engines.carriers.get(type(effect.address))
+    async def _send(self, effects: list[Send]) -> None:
+        """By address, in order; what goes to different addresses may overtake each other anyway."""
+        by_address: dict[int, list[Send]] = {}  # by identity: a tree's address is long to compare
+        for effect in effects:
+            by_address.setdefault(id(effect.address), []).append(effect)
+        for some in by_address.values():
+            address = some[0].address
+            self._count_sent(address, sum(len(e.what.messages) for e in some if isinstance(e.what, Frame)))
+            frames = [self._bytes(effect.what) for effect in some]
+            carrier = self.engines.carriers.get(type(address))
+            try:
+                await self._pass_on(carrier, address, frames)
+            except NarrowcastError as error:
+                self._count("send failed", error)
+        if len(effects) >= TURN:
+            await asyncio.sleep(0)
+
+    async def _pass_on(self, carrier: Carrier | None, address: Address, frames: list[bytes]) -> None:
         if carrier is None:
-            self.counts["no carrier"] += 1
-            return
-        if isinstance(effect.what, Frame):
-            self._count_sent(effect.address, len(effect.what.messages))
-        try:
-            await carrier.send(effect.address, self._bytes(effect.what))
-        except NarrowcastError as error:
-            self._count("send failed", error)
+            self.counts["no carrier"] += len(frames)
+        elif hasattr(carrier, "send_many"):
+            await carrier.send_many(address, frames)
+        else:
+            for frame in frames:
+                await carrier.send(address, frame)
 
     def _bytes(self, what: Frame | Attach | Pulse) -> bytes:
         """Encoded once however many get it; what is passed on as it came is not encoded at all."""

@@ -36,6 +36,7 @@ class FolderPlanner:
     plan: Plan | None
     key: tuple[str, ...] = ("symbol",)
     memberships: int = 20
+    groups: int | None = None  # how many there are
     prediction: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -52,7 +53,7 @@ class FolderPlanner:
         who = Subscribers(wanted.subscriptions, wanted.edges, wanted.gateways)
         if self.plan is None:
             return _apart(Routing({}), who, sorted(who.profiles))
-        routing = routing_of(self.plan, who, key=self.key)
+        routing = routing_of(self.plan, who, key=self.key, groups=self.groups)
         return _apart(routing, who, _too_wide(routing, self.memberships - 2))
 
 

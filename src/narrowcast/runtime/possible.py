@@ -32,6 +32,27 @@ def possible(expression: Expression, flow: str, key: Sequence[str]) -> bool:
     return bool(_outcomes(expression, dict(zip(key, parts, strict=True))) & TRUE)
 
 
+def certain(expression: Expression, flow: str, key: Sequence[str]) -> bool:
+    """Whether every message of the flow matches, so that none has to be looked at.
+
+    Only for keys that can be nothing but text: a number or a moment may have the text of another value.
+
+    >>> from narrowcast.profiles import Profile
+    >>> wish = Profile.parse("symbol IN ('IBM', 'GE') OR symbol = 'HP' AND price > 100").expression
+    >>> [certain(wish, flow, ["symbol"]) for flow in ("IBM", "HP", "MSFT")]
+    [True, False, False]
+    """
+    parts = split(flow, len(key))
+    if parts is None or not all(part is not None and _only_text(part) for part in parts):
+        return False
+    return _outcomes(expression, dict(zip(key, parts, strict=True))) == TRUE
+
+
+def _only_text(text: str) -> bool:
+    """Whether no value but this text has this text: it looks like no number, truth value, moment, list or bytes."""
+    return text[:1].isalpha() and text[1:2] not in ("'", '"') and not _readings(text)
+
+
 def possible_elsewhere(expression: Expression, flows: Container[str], key: Sequence[str]) -> bool:
     """Whether a message of none of these flows may match.
 

@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from narrowcast.profiles import Profile
 from narrowcast.runtime.coverage import Coverage
 from narrowcast.runtime.part import NEVER
-from narrowcast.runtime.possible import possible
+from narrowcast.runtime.possible import certain, possible
 from narrowcast.runtime.predicate import predicate
 from narrowcast.runtime.routing import Routing
 from narrowcast.transport import Entry
-from narrowcast.wire import Batch, Frame, Malformed, Pulse, decode_entry, decode_payload, place
+from narrowcast.wire import Batch, Frame, Malformed, Pulse, decode_entry, decode_payloads, place
 from narrowcast.wire.frame import NO_FLOW
 
 Message = tuple[int, bytes]
 
 
+NO, PERHAPS, YES = 0, 1, 2  # what a message's flow alone says about a profile
+
+
 class Opened:
-    """A frame being looked at by several readers: each message is decoded at most once."""
+    """A frame being looked at by several readers: each message is decoded at most once, and only if one must know."""
 
     def __init__(self, frame: Frame, routing: Routing) -> None:
         self.frame, self.routing = frame, routing
+        self._decoded: dict[int, dict[str, Any] | Malformed] = {}
 
-    @cached_property
-    def _decoded(self) -> list[dict[str, Any] | Malformed | None]:
-        return [None] * len(self.frame.messages)
-
-    def message(self, index: int) -> dict[str, Any] | Malformed:
-        found = self._decoded[index]
-        if found is None:
-            found = self._decoded[index] = decode_payload(self.frame.messages[index].payload)
-        return found
+    def messages(self, indices: Sequence[int]) -> list[dict[str, Any] | Malformed]:
+        """What is in some of the frame's messages."""
+        known, messages = self._decoded, self.frame.messages
+        unknown = [index for index in indices if index not in known]
+        if unknown:
+            known.update(zip(unknown, decode_payloads([messages[index][2] for index in unknown]), strict=True))
+        return [known[index] for index in indices]
 
     def flow(self, number: int) -> str | None:
         """The name of a flow; None for a message of none that the plan knows."""
@@ -59,6 +60,7 @@ class Reader:
     taken: dict[int, frozenset[int]] = field(default_factory=dict)
     held: dict[int, bytes] = field(default_factory=dict)
     seen: dict[tuple[int, int], Coverage] = field(default_factory=dict)
+    furthest: int = 0  # nothing held lies beyond
     blind: bool = False
     head: int = 0  # the furthest place anyone spoke of
     heard: float = 0.0  # when a claim last came in, or the log was last read to its end
@@ -67,7 +69,7 @@ class Reader:
     read_at: float = NEVER
     told: int = 0  # the position the application was last told
     ends: dict[int, dict[int, int]] = field(default_factory=dict)  # by epoch and channel: how far it connects
-    flows: dict[tuple[tuple[str, ...], str], bool] = field(default_factory=dict)
+    flows: tuple[Routing | None, dict[int, int]] = (None, {})  # what the flows of a plan say
 
     test: Callable[[Mapping[str, Any]], bool] = field(init=False)
 
@@ -83,15 +85,27 @@ class Reader:
         if self.blind or frame.upto <= self.mark:
             return
         self.claim(frame.epoch, frame.channel, frame.after, frame.upto)
+        self.furthest = max(self.furthest, frame.upto)
+        mark, held, says = self.mark, self.held, self._verdicts(opened)
+        before, asked = len(held), []
+        repeated = by_flow = 0
         for index, (at, flow, payload) in enumerate(frame.messages):
-            if at <= self.mark or at in self.held:
-                counts["repeated"] += 1
-            elif not self._may(opened, flow):
-                counts["filtered by flow"] += 1
-            elif self._wants(opened.message(index)):
-                self.held[at] = payload
+            if at <= mark or at in held:
+                repeated += 1
+            elif (verdict := says[flow]) == YES:
+                held[at] = payload
+            elif verdict == PERHAPS:
+                asked.append(index)
             else:
-                counts["filtered by profile"] += 1
+                by_flow += 1
+        for index, message in zip(asked, opened.messages(asked), strict=True):
+            if self._wants(message):
+                at, _, payload = frame.messages[index]
+                held[at] = payload
+        by_profile = len(frame.messages) - repeated - by_flow - (len(held) - before)
+        for what, n in (("repeated", repeated), ("filtered by flow", by_flow), ("filtered by profile", by_profile)):
+            if n:
+                counts[what] += n
 
     def feel(self, pulse: Pulse, now: float) -> None:
         """The heartbeats of all channels: those taken are claimed, each from where it last spoke."""
@@ -148,9 +162,10 @@ class Reader:
         for entry in entries:
             batch = decode_entry(entry.data)
             if isinstance(batch, Batch):
-                for index, payload in enumerate(batch.payloads):
+                messages = decode_payloads(batch.payloads)
+                for index, (payload, message) in enumerate(zip(batch.payloads, messages, strict=True)):
                     at = place(entry.sequence, index)
-                    if at > self.mark and self._wants(decode_payload(payload)):
+                    if at > self.mark and self._wants(message):
                         found.append((at, payload))
         return found
 
@@ -163,7 +178,8 @@ class Reader:
             upto = wanted[-1][0] if wanted else self.mark
         self.mark = upto
         if self.held:
-            self.held = {at: payload for at, payload in self.held.items() if at > upto}
+            whole = self.furthest <= upto
+            self.held = {} if whole else {at: payload for at, payload in self.held.items() if at > upto}
         self._move_ends(upto)
         self.hole = NEVER
         return wanted
@@ -178,6 +194,9 @@ class Reader:
                     ends[channel] = seen.reach(upto)
 
     def held_upto(self, upto: int) -> list[Message]:
+        """What is held up to a place, in order; mostly all of it."""
+        if self.furthest <= upto:
+            return sorted(self.held.items())
         return sorted((at, payload) for at, payload in self.held.items() if at <= upto)
 
     def go_blind(self) -> None:
@@ -197,13 +216,19 @@ class Reader:
     def _wants(self, message: dict[str, Any] | Malformed) -> bool:
         return not isinstance(message, Malformed) and self.test(message)
 
-    def _may(self, opened: Opened, number: int) -> bool:
-        """Whether the flow alone lets a message through; asked once per flow."""
-        name = opened.flow(number)
-        if name is None:
-            return True
-        key = opened.routing.key
-        found = self.flows.get((key, name))
-        if found is None:
-            found = self.flows[key, name] = possible(self.profile.expression, name, key)
-        return found
+    def _verdicts(self, opened: Opened) -> dict[int, int]:
+        """What the flows of a frame say, by their numbers; each is asked once per plan."""
+        if self.flows[0] is not opened.routing:
+            self.flows = (opened.routing, {})
+        known = self.flows[1]
+        for flow in {message[1] for message in opened.frame.messages} - known.keys():
+            known[flow] = self._verdict(opened.flow(flow), opened.routing.key)
+        return known
+
+    def _verdict(self, flow: str | None, key: tuple[str, ...]) -> int:
+        if flow is None:
+            return PERHAPS
+        expression = self.profile.expression
+        if certain(expression, flow, key):
+            return YES
+        return PERHAPS if possible(expression, flow, key) else NO

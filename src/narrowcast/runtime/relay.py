@@ -10,35 +10,35 @@ from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import cast, overload
 
-from narrowcast.wire import Attach, Carried, Frame, Malformed, Pulse, decode
-from narrowcast.wire.frame import DATA, MAGIC, MOST_BYTES, VERSION
+from narrowcast.wire import Attach, Frame, Malformed, Pulse, decode
+from narrowcast.wire.frame import DATA, MAGIC, MOST_BYTES, VERSION, Message
 
 _HEAD = Struct(">2sBBHIIQQH")
 
 
-class Unopened(Sequence[Carried]):
+class Unopened(Sequence[Message]):
     """The messages of a frame; how many is known, what they are only when asked. Of a damaged frame there are none."""
 
     def __init__(self, data: bytes, count: int) -> None:
         self.data, self._count = data, count
-        self._found: tuple[Carried, ...] | None = None
+        self._found: tuple[Message, ...] | None = None
 
     def __len__(self) -> int:
         return self._count if self._found is None else len(self._found)
 
     @overload
-    def __getitem__(self, index: int) -> Carried: ...
+    def __getitem__(self, index: int) -> Message: ...
 
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Carried]: ...
+    def __getitem__(self, index: slice) -> Sequence[Message]: ...
 
-    def __getitem__(self, index: int | slice) -> Carried | Sequence[Carried]:
+    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
         return self._open()[index]
 
-    def __iter__(self) -> Iterator[Carried]:
+    def __iter__(self) -> Iterator[Message]:
         return iter(self._open())
 
-    def _open(self) -> tuple[Carried, ...]:
+    def _open(self) -> tuple[Message, ...]:
         if self._found is None:
             frame = decode(self.data)
             self._found = frame.messages if isinstance(frame, Frame) else ()
@@ -48,7 +48,7 @@ class Unopened(Sequence[Carried]):
 def glance(data: bytes) -> Frame | Attach | Pulse | Malformed:
     """The header of a frame; anything else as `decode` has it. Constant time.
 
-    >>> from narrowcast.wire import encode
+    >>> from narrowcast.wire import Carried, encode
     >>> data = encode(Frame(0, 7, 1, 0, 65537, (Carried(65537, 3, b"{}"),)))
     >>> frame = glance(data)
     >>> frame.channel, len(frame.messages), tuple(frame.messages) == decode(data).messages
@@ -59,5 +59,5 @@ def glance(data: bytes) -> Frame | Attach | Pulse | Malformed:
     magic, version, _, shard, channel, epoch, after, upto, count = _HEAD.unpack_from(data)
     if magic != MAGIC or version != VERSION or after > upto:
         return decode(data)
-    messages = cast(tuple[Carried, ...], Unopened(data, count))
+    messages = cast(tuple[Message, ...], Unopened(data, count))
     return Frame(shard, channel, epoch, after, upto, messages)

@@ -7,6 +7,7 @@ is the same for people.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import secrets
@@ -21,7 +22,7 @@ from typing import Any
 from narrowcast.errors import InputError, NarrowcastError, TransportError
 from narrowcast.runtime.backbone import Backbone, backbone
 from narrowcast.runtime.broker import Broker
-from narrowcast.runtime.configuration import Configuration, frame_bytes, read_configuration
+from narrowcast.runtime.configuration import Configuration, read_configuration
 from narrowcast.runtime.coordinator import Coordinator, CoordinatorSettings
 from narrowcast.runtime.drive import Driver, Engines
 from narrowcast.runtime.edge import Edge
@@ -30,6 +31,7 @@ from narrowcast.runtime.relay import glance
 from narrowcast.runtime.source import Source, SourceSettings
 from narrowcast.runtime.statistics import report_for_ever
 from narrowcast.runtime.system import System
+from narrowcast.transport.dds_config import packet_bytes
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,8 @@ async def coordinator(config: Configuration, base: Backbone) -> Driver:
     planner = FolderPlanner.read(
         config.path(mine["plan"]) if "plan" in mine else None, mine.get("key", ["symbol"]), mine.get("memberships")
     )
+    if base.system.multicast is not None:
+        planner.groups = base.system.multicast.groups
     settings = CoordinatorSettings(every=mine.get("every"))
     name = f"{_name(config, 'coordinator')}-{os.getpid()}-{secrets.token_hex(2)}"
     part = Coordinator(name, base.system.every_shard, settings)
@@ -63,7 +67,7 @@ async def source(config: Configuration, base: Backbone) -> Driver:
     shard = mine.get("shard", 0)
     settings = SourceSettings(
         most_messages=mine.get("messages", 64),
-        most_bytes=mine.get("bytes", frame_bytes(base.system.multicast)),
+        most_bytes=mine.get("bytes", packet_bytes(base.system.multicast)),
         linger=mine.get("linger_ms", 0) / 1000,
         settle=mine.get("settle_ms", 20) / 1000,
         heartbeat=mine.get("heartbeat_ms", 250) / 1000,
@@ -191,6 +195,8 @@ def main(arguments: list[str]) -> int:
         raise InputError(f"no role {role!r}; roles: {', '.join(ROLES)}", name="role", got=role)
     die_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
+    gc.freeze()  # what was imported stays; and messages are no cycles
+    gc.set_threshold(50_000, 20, 20)
     try:
         asyncio.run(run_role(role, read_configuration(Path(path))))
     except NarrowcastError as error:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from narrowcast.profiles import Profile
+from narrowcast.runtime.audience import Audiences
 from narrowcast.runtime.parsed import parsed
 from narrowcast.runtime.possible import candidates, possible, possible_elsewhere
 from narrowcast.runtime.routing import Routing
@@ -124,6 +125,26 @@ def by_content(contents: Mapping[int, Profile], addresses: Mapping[int, Address]
             taken[name] = tuple(found)
     texts = {channel: profile.text for channel, profile in sorted(contents.items())}
     return subscribers.routing(dict(addresses), taken, content=texts)
+
+
+def by_audience(rule: Audiences, addresses: Mapping[int, Address], subscribers: Subscribers) -> Routing:
+    """Channels chosen by the gateways where a message is wanted, as `search` plans them.
+
+    A subscription takes every channel by which something wanted at its gateway may come, if all of them
+    get there; one at a gateway that the plan does not know, or does not reach, is left to the log.
+
+    >>> rule = Audiences((), ((0, 1.0, ("b1",)),))
+    >>> who = Subscribers({"ann": "p > 5", "bob": "p > 5"}, {"ann": "x", "bob": "y"}, {"x": "b1", "y": "b2"})
+    >>> by_audience(rule, {0: Overlay("b0", (("b0", "b1"),))}, who).taken  # bob's gateway is not in the plan
+    {'ann': (0,)}
+    """
+    taken = {}
+    for name in subscribers.profiles:
+        gateway = subscribers.gateways.get(subscribers.edges.get(name, ""), "")
+        found = rule.taken_at(gateway)
+        if found and all(_reaches(addresses[channel], gateway) for channel in found):
+            taken[name] = found
+    return subscribers.routing(dict(addresses), taken, audiences=rule)
 
 
 def by_tree(tree: Overlay, filters: Iterable[str], subscribers: Subscribers) -> Routing:

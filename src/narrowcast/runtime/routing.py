@@ -1,8 +1,9 @@
 """A plan as the runtime sees it: message → channels, subscription → channels, channel → address.
 
-Immutable, made once per epoch from any kind of plan, the same for every part. Two ways to choose a
-message's channels, which may be mixed: by the flow it belongs to (channels and hybrid plans), and by
-a channel's content (semantic channels, merged queries; a tree's one channel has no condition at all).
+Immutable, made once per epoch from any kind of plan, the same for every part. Three ways to choose a
+message's channels, which may be mixed: by the flow it belongs to (channels and hybrid plans), by a
+channel's content (semantic channels, merged queries; a tree's one channel has no condition at all), and
+by the gateways where it is wanted (semantic channels made by `search`).
 
 Sound means: whatever a subscription's profile matches goes to a channel that the subscription takes.
 A subscription that is not in `taken` is served from the log, which is always right.
@@ -17,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from narrowcast.runtime.audience import Audiences, WantedAt
 from narrowcast.runtime.flow_name import flow_name
 from narrowcast.runtime.parsed import parsed
 from narrowcast.runtime.predicate import predicate
@@ -34,7 +36,8 @@ class Routing:
     `key` names the attributes that make a flow; `flows[k]` is (name, channels) of flow k, and messages
     of flows not listed go to the channels `rest`. `content` maps a channel to the text of the profile
     that chooses for it ("" for everything); a channel chosen by flows has none. `taken` maps a
-    subscription to the channels it takes. `filters` are the brokers that thin out frames; for them
+    subscription to the channels it takes. `audiences` chooses by where a message is wanted by those in
+    `taken`, as `profiles`, `edges` and `gateways` have it. `filters` are the brokers that thin out frames; for them
     `profiles` and `edges` hold the profile's text and the edge of each subscription in `taken`, and
     `gateways` the broker of each edge. `pulse` is where the heartbeats of all channels go together,
     for everybody; without it each channel carries its own.
@@ -46,6 +49,7 @@ class Routing:
     flows: tuple[tuple[str, tuple[int, ...]], ...] = ()
     rest: tuple[int, ...] = ()
     content: Mapping[int, str] = field(default_factory=dict)
+    audiences: Audiences | None = None
     profiles: Mapping[str, str] = field(default_factory=dict)
     edges: Mapping[str, str] = field(default_factory=dict)
     gateways: Mapping[str, str] = field(default_factory=dict)
@@ -53,8 +57,8 @@ class Routing:
     pulse: Address | None = None
 
     @cached_property
-    def _flow(self) -> dict[str, int]:
-        return {name: k for k, (name, _) in enumerate(self.flows)}
+    def _flow(self) -> dict[str, tuple[int, tuple[int, ...]]]:
+        return {name: (k, channels) for k, (name, channels) in enumerate(self.flows)}
 
     @cached_property
     def _content(self) -> tuple[tuple[int, Callable[[Mapping[str, Any]], bool] | None], ...]:
@@ -62,9 +66,21 @@ class Routing:
             (channel, predicate(parsed(text)) if text else None) for channel, text in sorted(self.content.items())
         )
 
+    @cached_property
+    def _wanted_at(self) -> WantedAt:
+        """Only those whose gateway the rule reaches: whoever else takes something takes it otherwise."""
+        rule = self.audiences or Audiences()
+        pairs = ((self.profiles[name], self.gateways.get(self.edges[name], "")) for name in self.taken)
+        return WantedAt((text, gateway) for text, gateway in pairs if rule.taken_at(gateway))
+
     def flow_of(self, message: Mapping[str, Any]) -> int:
         """The number of a message's flow, NO_FLOW if it belongs to none that the plan knows."""
-        return self._flow.get(flow_name(message, self.key), NO_FLOW) if self.key else NO_FLOW
+        return self._by_flow(message)[0]
+
+    def _by_flow(self, message: Mapping[str, Any]) -> tuple[int, tuple[int, ...]]:
+        if not self.key:
+            return NO_FLOW, ()
+        return self._flow.get(flow_name(message, self.key)) or (NO_FLOW, self.rest)
 
     def route(self, message: Mapping[str, Any]) -> tuple[int, tuple[int, ...]]:
         """The flow of a message and the channels it goes to.
@@ -74,11 +90,13 @@ class Routing:
         >>> routing.route({"s": "IBM"}), routing.route({"s": "GE"})[1]
         ((0, (1,)), (2,))
         """
-        flow = self.flow_of(message)
-        channels: tuple[int, ...] = ()
-        if self.key:
-            channels = self.rest if flow == NO_FLOW else self.flows[flow][1]
+        found = self._by_flow(message)
+        if not self.content and self.audiences is None:
+            return found
+        flow, channels = found
         chosen = [channel for channel, wanted in self._content if wanted is None or wanted(message)]
+        if self.audiences is not None:
+            chosen += self.audiences.choose(self._wanted_at(message))
         return flow, (*channels, *chosen) if chosen else channels
 
     def address(self, channel: int) -> Address | None:
@@ -89,6 +107,7 @@ class Routing:
         body = {name: getattr(self, name) for name in _PLAIN}
         body["addresses"] = {str(c): [KINDS[type(a)], asdict(a)] for c, a in sorted(self.addresses.items())}
         body["pulse"] = None if self.pulse is None else [KINDS[type(self.pulse)], asdict(self.pulse)]
+        body["audiences"] = None if self.audiences is None else self.audiences.to_json()
         body["content"] = {str(c): text for c, text in sorted(self.content.items())}
         return zlib.compress(json.dumps(body, separators=(",", ":"), sort_keys=True).encode())
 
@@ -105,6 +124,7 @@ class Routing:
             flows=tuple((name, tuple(channels)) for name, channels in body["flows"]),
             rest=tuple(body["rest"]),
             content={int(c): text for c, text in body["content"].items()},
+            audiences=Audiences.from_json(body["audiences"]) if body.get("audiences") else None,
             profiles=body["profiles"],
             edges=body["edges"],
             gateways=body["gateways"],

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
 from narrowcast.errors import InputError
-from narrowcast.wire import Malformed, decode_payload, encode_payload
+from narrowcast.wire import Malformed, decode_payloads, encode_payload
 
 Rows = Any  # a Mapping, an iterable of them, or pyarrow's Table or RecordBatch
 
@@ -60,8 +59,12 @@ class Batch(Sequence[dict[str, Any]]):
 
     def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
         if not self._decoded and self.rows:
-            self._decoded.extend(_row(data) for data in self.rows)
+            found = decode_payloads(self.rows)
+            self._decoded.extend({} if isinstance(row, Malformed) else row for row in found)
         return self._decoded[index]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self[:])
 
     def arrow(self) -> Any:
         """The messages as a pyarrow.Table; attributes that a message lacks are null."""
@@ -69,11 +72,3 @@ class Batch(Sequence[dict[str, Any]]):
 
         names = dict.fromkeys(name for row in self for name in row)
         return pa.table({name: pa.array([row.get(name) for row in self]) for name in names})
-
-
-def _row(data: bytes) -> dict[str, Any]:
-    if b'"$' not in data:  # no tagged type in it: the short way, at half the cost
-        row: dict[str, Any] = json.loads(data)
-        return row
-    found = decode_payload(data)
-    return {} if isinstance(found, Malformed) else found

@@ -20,17 +20,16 @@ from narrowcast.runtime.routing import Routing, nothing
 from narrowcast.transport import Address, Entry
 from narrowcast.wire import (
     Batch,
-    Carried,
     Frame,
     Malformed,
     Marker,
     Pulse,
     decode_entry,
-    decode_payload,
+    decode_payloads,
     end_of,
     place,
 )
-from narrowcast.wire.frame import frame_size
+from narrowcast.wire.frame import FRAME_BYTES, MESSAGE_BYTES, Message
 
 # A pulse also says what the ones before it said, so that a few of them may be lost.
 MEMORY = 4
@@ -63,8 +62,8 @@ class _Lane:
     channel: int
     address: Address
     claimed: int
-    waiting: list[Carried] = field(default_factory=list)
-    size: int = 0
+    waiting: list[Message] = field(default_factory=list)
+    size: int = FRAME_BYTES  # of the frame that waits
 
 
 class Source(Node):
@@ -152,8 +151,7 @@ class Source(Node):
         """Deal with one entry; whether to go on, which needs the plan in force."""
         found = decode_entry(entry.data)
         if isinstance(found, Batch):
-            for index, payload in enumerate(found.payloads):
-                self._route(place(entry.sequence, index), payload)
+            self._route(entry.sequence, found.payloads)
         elif isinstance(found, Malformed):
             self.counts[f"entry {found.reason}"] += 1
         self.sequence = entry.sequence
@@ -161,28 +159,30 @@ class Source(Node):
             self._cut_over(found.epoch)
         return self._routing is not None
 
-    def _route(self, at: int, payload: bytes) -> None:
-        message = decode_payload(payload)
-        if isinstance(message, Malformed):
-            self.counts["payload"] += 1
-            return
+    def _route(self, sequence: int, payloads: tuple[bytes, ...]) -> None:
+        """Put each message of an entry into the lanes of its channels."""
         assert self._routing is not None
-        flow, channels = self._routing.route(message)
-        for channel in channels:
-            lane = self._lanes.get(channel)
-            if lane is not None:
-                self._put(lane, Carried(at, flow, payload))
+        route, lanes = self._routing.route, self._lanes
+        for index, message in enumerate(decode_payloads(payloads)):
+            if isinstance(message, Malformed):
+                self.counts["payload"] += 1
+                continue
+            flow, channels = route(message)
+            carried = (place(sequence, index), flow, payloads[index])
+            for channel in channels:
+                lane = lanes.get(channel)
+                if lane is not None:
+                    self._put(lane, carried)
 
-    def _put(self, lane: _Lane, message: Carried) -> None:
+    def _put(self, lane: _Lane, message: Message) -> None:
         """Into the channel's frame; one that would be too large goes out first, up to the message before."""
-        size, waiting = len(message.payload), lane.waiting
-        if waiting and frame_size(len(waiting) + 1, lane.size + size) > self.settings.most_bytes:
-            self._send(lane, waiting[-1].place)
-            waiting = lane.waiting
-        waiting.append(message)
+        size = MESSAGE_BYTES + len(message[2])
+        if lane.waiting and lane.size + size > self.settings.most_bytes:
+            self._send(lane, lane.waiting[-1][0])
+        lane.waiting.append(message)
         lane.size += size
-        if len(waiting) >= self.settings.most_messages:
-            self._send(lane, message.place)
+        if len(lane.waiting) >= self.settings.most_messages:
+            self._send(lane, message[0])
 
     def _cut_over(self, epoch: int) -> None:
         """The old plan speaks for everything up to the marker, the new one for what follows."""
@@ -194,7 +194,7 @@ class Source(Node):
     def _send(self, lane: _Lane, upto: int) -> None:
         messages = tuple(lane.waiting)
         self._do(Send(lane.address, Frame(self.shard, lane.channel, self.in_force, lane.claimed, upto, messages)))
-        lane.claimed, lane.waiting, lane.size = upto, [], 0
+        lane.claimed, lane.waiting, lane.size = upto, [], FRAME_BYTES
         self.counts["frames" if messages else "heartbeats"] += 1
 
     def _speak(self, upto: int, *, idle: bool = True) -> None:

@@ -25,6 +25,7 @@ class DdsSettings:
     groups: int = 256
     network: str = "239.77.0.0/16"
     mtu: int | None = None  # None: the interface's
+    pack: bool = True  # frames that stand ready for one session share a packet
     lease: float = 3.0  # a receiver not heard of for so long no longer holds anybody up
 
     def address(self, group: int) -> str:
@@ -57,6 +58,12 @@ def mtu_of(interface: str) -> int:
     """The largest packet an interface takes."""
     path = Path("/sys/class/net") / interface / "mtu"
     return int(path.read_text()) if path.exists() else 1500
+
+
+def packet_bytes(settings: DdsSettings | None) -> int:
+    """The most that goes out as one packet: without multicast, what a broker passes on in one go."""
+    mtu = 15_300 if settings is None else settings.mtu or mtu_of(settings.interface)
+    return max(1000, min(mtu, 15_300) - 300)
 
 
 def configuration(settings: DdsSettings) -> str:

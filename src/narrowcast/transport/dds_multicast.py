@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
+from collections.abc import Sequence
 from threading import Lock, Thread
 from typing import Any
 
 from narrowcast.errors import TransportError
 from narrowcast.transport.address import Address, Multicast
 from narrowcast.transport.bounded import PATIENCE_S, ended
-from narrowcast.transport.dds_config import DdsSettings, partition
+from narrowcast.transport.dds_config import DdsSettings, packet_bytes, partition
 from narrowcast.transport.dds_node import DdsNode
-from narrowcast.transport.protocols import Receive
+from narrowcast.transport.protocols import Receive, ReceiveMany
+from narrowcast.wire.bundle import bundled, unbundled
 
 MOST_WAITING = 100_000  # frames between the receiving thread and the loop
 BURST = 256
@@ -29,6 +31,8 @@ class DdsMulticast:
     def __init__(self, settings: DdsSettings | None = None, *, patience: float = 0.25, discovery: float = 0.3) -> None:
         self.settings = settings or DdsSettings()
         self.counts: Counter[str] = Counter()
+        self.receive_many: ReceiveMany | None = None
+        self._most = packet_bytes(self.settings)
         self._patience, self._discovery = patience, discovery
         self._readers: dict[Multicast, tuple[Any, Any]] = {}
         self._writers: dict[Multicast, Any] = {}
@@ -75,18 +79,30 @@ class DdsMulticast:
             _delete(writer)
 
     async def send(self, address: Address, data: bytes) -> None:
+        await self.send_many(address, (data,))
+
+    async def send_many(self, address: Address, frames: Sequence[bytes]) -> None:
+        """Frames for one session that stand ready together, as few packets as they fit in."""
         session = self._mine(address)
+        if not self.settings.pack:
+            for frame in frames:
+                await self._send(session, frame, 1)
+            return
+        for packet, count in bundled(frames, self._most):
+            await self._send(session, packet, count)
+
+    async def _send(self, session: Multicast, data: bytes, frames: int) -> None:
         writer = self._writers.get(session)
         if writer is None:
-            await self.prepare(address)
+            await self.prepare(session)
             writer = self._writers[session]
         if self._node.write(writer, data) or await self._try_again(writer, data):
-            self.counts["frames sent"] += 1
+            self.counts["frames sent"] += frames
             self.counts["bytes sent"] += len(data)
-            self.counts[f"group {session.group} frames sent"] += 1
+            self.counts[f"group {session.group} frames sent"] += frames
         else:
-            self.counts["frames dropped"] += 1
-            self.counts[f"group {session.group} frames dropped"] += 1
+            self.counts["frames dropped"] += frames
+            self.counts[f"group {session.group} frames dropped"] += frames
 
     async def _try_again(self, writer: Any, data: bytes) -> bool:
         """The slowest receiver is behind. Wait for it, but after one wait in vain not for every frame."""
@@ -144,15 +160,26 @@ class DdsMulticast:
         for _ in range(over):
             self._frames.popleft()
             self.counts["frames overrun"] += 1
-        for _ in range(min(len(self._frames), BURST)):
+        burst: list[bytes] = []
+        while self._frames and len(burst) < BURST:
             group, data = self._frames.popleft()
-            self.counts["frames"] += 1
+            frames = unbundled(data)
+            burst += frames
+            self.counts["frames"] += len(frames)
+            self.counts["packets"] += 1
             self.counts["bytes"] += len(data)
-            self.counts[f"group {group} frames"] += 1
-            self._receive(data)
+            self.counts[f"group {group} frames"] += len(frames)
+        self._pass_on(burst)
         if self._frames:
             self._scheduled = True
             self._loop.call_soon(self._hand_over)
+
+    def _pass_on(self, frames: list[bytes]) -> None:
+        if self.receive_many is not None:
+            self.receive_many(frames)
+        else:
+            for frame in frames:
+                self._receive(frame)
 
     def _wake(self) -> None:
         self._node.guard.set(True)

@@ -18,6 +18,7 @@ from narrowcast.errors import TransportError
 from narrowcast.transport.address import Address
 
 Receive = Callable[[bytes], None]
+ReceiveMany = Callable[[list[bytes]], None]
 
 
 class Entry(NamedTuple):
@@ -90,7 +91,11 @@ class Registry(Protocol):
 
 
 class Carrier(Protocol):
-    """Takes frames to whoever joined their address."""
+    """Takes frames to whoever joined their address.
+
+    One that gains by it may also have `send_many(address, frames)`, for what stands ready together, and
+    an attribute `receive_many`, set before it starts, to which it gives what arrives by the handful.
+    """
 
     async def start(self, receive: Receive) -> None:
         """Begin; `receive` is called with the bytes of each frame that arrives at an address joined."""

@@ -8,6 +8,7 @@ choose the tree; ZeroMQ's own subscriptions, which would go to every upstream, a
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,10 +19,13 @@ from narrowcast.transport.address import Address, Link, Overlay
 from narrowcast.transport.bounded import ended
 from narrowcast.transport.extra import engine
 from narrowcast.transport.protocols import Receive
-from narrowcast.transport.zmq_keys import allowed, key_pair
+from narrowcast.transport.zmq_guard import Guard
+from narrowcast.transport.zmq_keys import key_pair
 
+log = logging.getLogger(__name__)
 WATER = 10_000  # frames that wait at a link, on either side
 BURST = 256
+KNOCK_S, KNOCK_MOST_S = 0.5, 30.0  # one that was turned away knocks again, ever more rarely
 LOOK = 0.05  # seconds after which sockets are looked at, should a notice have been swallowed
 
 
@@ -30,7 +34,8 @@ class ZmqOverlay:
 
     `brokers` says where each broker listens and its public key; `key` names our own key, if it is not
     the node's. A full link makes the sender wait up to `patience`; then the frame is dropped and counted,
-    never silently. A broker that dies costs what was in flight; the log has it.
+    never silently. A broker that dies costs what was in flight; the log has it. One that turns us away is
+    tried again now and then: we may have been put on its list.
     """
 
     def __init__(
@@ -47,6 +52,7 @@ class ZmqOverlay:
         self._key = key or node
         self.counts: Counter[str] = Counter()
         self._links: dict[str, Any] = {}
+        self._turned: dict[str, tuple[float, float]] = {}  # by broker: how long to wait this time, and until when
         self._router: Any = None
         self._stuck: dict[str, float] = {}
         self._closed = True
@@ -60,7 +66,7 @@ class ZmqOverlay:
         self._closed = False
         self._public, self._secret = key_pair(self._keys, self._key)
         if self._listen:
-            self._guard = _Guard(self._context, self._keys)
+            self._guard = Guard(self._context, self._keys)
             self._guard.start()
             self._bind()
         self._look()
@@ -86,9 +92,11 @@ class ZmqOverlay:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        for socket in [*self._links.values(), *([self._router] if self._router else [])]:
-            self._loop.remove_reader(socket.fileno())
-            socket.close(linger=0)
+        for node in list(self._links):
+            self._unlink(node)
+        if self._router is not None:
+            self._loop.remove_reader(self._router.fileno())
+            self._router.close(linger=0)
         await ended("the overlay", self._end)
 
     def _end(self) -> None:
@@ -111,6 +119,8 @@ class ZmqOverlay:
         zmq = self._zmq
         try:
             if node in self.brokers:
+                if self._loop.time() < self._turned.get(node, (0.0, 0.0))[1]:
+                    return False
                 self._link(node).send(data, zmq.DONTWAIT, copy=False)
             elif self._router is not None:
                 self._router.send_multipart((node.encode(), data), zmq.DONTWAIT)
@@ -147,10 +157,34 @@ class ZmqOverlay:
             socket.curve_serverkey = public.encode()
             socket.setsockopt(zmq.RECONNECT_IVL, 50)
             socket.setsockopt(zmq.RECONNECT_IVL_MAX, 500)
+            socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_FAILED_AUTH)
             socket.connect(at)
             self._links[node] = socket
             self._watch(socket)
         return socket
+
+    def _unlink(self, node: str) -> None:
+        socket = self._links.pop(node)
+        self._loop.remove_reader(socket.fileno())
+        monitor = socket.get_monitor_socket()
+        socket.disable_monitor()
+        monitor.close(linger=0)
+        socket.close(linger=0)
+
+    def _mind_refusals(self) -> None:
+        """ZeroMQ gives up on a broker that turned it away; we come back later, with a new socket."""
+        for node, socket in list(self._links.items()):
+            try:
+                socket.get_monitor_socket().recv_multipart(self._zmq.DONTWAIT)
+            except self._zmq.Again:
+                continue
+            wait = min(2 * self._turned[node][0], KNOCK_MOST_S) if node in self._turned else KNOCK_S
+            if node not in self._turned:
+                why = f"the key {self._public} of {self._key} is not on its list"
+                log.warning("%s: broker %s turns us away: %s; trying again now and then", self.node, node, why)
+            self._turned[node] = (wait, self._loop.time() + wait)
+            self.counts["turned away"] += 1
+            self._unlink(node)
 
     def _bind(self) -> None:
         zmq = self._zmq
@@ -205,35 +239,7 @@ class ZmqOverlay:
         """Sending may swallow the notice of something to receive: look now and then all the same."""
         if self._closed:
             return
+        self._mind_refusals()
         for socket in [*self._links.values(), *([self._router] if self._router else [])]:
             self._take(socket)
         self._timer = self._loop.call_later(LOOK, self._look)
-
-
-class _Guard:
-    """ZAP: who is not on the list is turned away, and does not knock again until it is restarted.
-
-    The list is read for every newcomer, so that nodes can be admitted while the broker runs.
-    """
-
-    def __init__(self, context: Any, keys: Path) -> None:
-        self._context, self._keys = context, keys
-        self._auth: Any = None
-
-    def start(self) -> None:
-        thread = engine("zmq.auth.thread")
-        self._auth = thread.ThreadAuthenticator(self._context)
-        self._auth.start()
-        self._auth.configure_curve_callback(domain="narrowcast", credentials_provider=self)
-
-    def callback(self, domain: str, key: bytes) -> bool:
-        """Called by the authenticator's thread."""
-        try:
-            return key.decode() in allowed(self._keys)
-        except (OSError, UnicodeDecodeError):  # an exception would end the guard's thread: then nobody gets in
-            return False
-
-    def stop(self) -> None:
-        if self._auth is not None:
-            self._auth.stop()
-            self._auth = None

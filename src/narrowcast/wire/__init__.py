@@ -1,8 +1,8 @@
 """Frames and log entries as bytes: pure functions, no sockets, nothing that can raise on what the network sent."""
 
 from narrowcast.wire.entry import Batch, Marker, decode_entry, encode_entry
-from narrowcast.wire.frame import Attach, Carried, Frame, Malformed, Pulse, decode, encode
-from narrowcast.wire.payload import decode_payload, encode_payload
+from narrowcast.wire.frame import Attach, Carried, Frame, Malformed, Pulse, decode, decode_many, encode
+from narrowcast.wire.payload import decode_payload, decode_payloads, encode_payload
 from narrowcast.wire.place import END, end_of, index_of, place, sequence_of
 
 __all__ = [
@@ -16,7 +16,9 @@ __all__ = [
     "Pulse",
     "decode",
     "decode_entry",
+    "decode_many",
     "decode_payload",
+    "decode_payloads",
     "encode",
     "encode_entry",
     "encode_payload",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -16,6 +17,9 @@ from narrowcast.wire.frame import Malformed
 _ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)
 _PLAIN = json.JSONDecoder()
+# Between payloads that are decoded together. Nobody can guess it, so none can pass for another number of them.
+_MARK = (1 << 62) | secrets.randbits(62)
+_BETWEEN = b",%d," % _MARK
 
 
 def encode_payload(message: Mapping[str, Any]) -> bytes:
@@ -41,6 +45,25 @@ def decode_payload(data: bytes) -> dict[str, Any] | Malformed:
     except (ValueError, OverflowError, RecursionError, InvalidOperation, binascii.Error):
         return Malformed("payload")
     return found if isinstance(found, dict) else Malformed("payload")
+
+
+def decode_payloads(data: Sequence[bytes]) -> list[dict[str, Any] | Malformed]:
+    """The same for many: one call of the decoder where they are plain and sound, at a third of the price.
+
+    >>> decode_payloads([b'{"price":1}', b'{"price":'])
+    [{'price': 1}, Malformed(reason='payload')]
+    """
+    together = _BETWEEN.join(data)
+    if len(data) > 1 and b'"$' not in together:
+        try:
+            found = _PLAIN.decode(f"[{together.decode()}]")
+        except (ValueError, OverflowError, RecursionError):
+            found = ()
+        rows: list[dict[str, Any] | Malformed] = list(found[::2])
+        sound = len(found) == 2 * len(data) - 1 and found[1::2].count(_MARK) == len(data) - 1
+        if sound and all(type(row) is dict for row in rows):
+            return rows
+    return [decode_payload(each) for each in data]
 
 
 def _default(value: Any) -> Any:

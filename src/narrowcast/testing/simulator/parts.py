@@ -8,13 +8,14 @@ from random import Random
 from typing import Any
 
 from narrowcast.profiles import Profile
+from narrowcast.runtime.audience import Audiences
 from narrowcast.runtime.broker import Broker
 from narrowcast.runtime.client import Client
 from narrowcast.runtime.coordinator import Coordinator
 from narrowcast.runtime.edge import Edge
 from narrowcast.runtime.effects import PlanWanted
 from narrowcast.runtime.parsed import parsed
-from narrowcast.runtime.routes import Subscribers, by_content, by_flows, by_tree
+from narrowcast.runtime.routes import Subscribers, by_audience, by_content, by_flows, by_tree
 from narrowcast.runtime.routing import Routing
 from narrowcast.runtime.source import Source
 from narrowcast.testing.simulator.disk import SimLog
@@ -32,7 +33,7 @@ def random_plan(wanted: PlanWanted, rng: Random) -> Routing:
         {name: wanted.edges[name] for name in names},
         wanted.gateways,
     )
-    found = rng.choice((_flows, _hybrid, _content, _tree))(who, wanted, rng)
+    found = rng.choice((_flows, _hybrid, _content, _tree, _audience))(who, wanted, rng)
     return found if rng.random() < 0.6 else replace(found, pulse=None)
 
 
@@ -61,6 +62,20 @@ def _tree(who: Subscribers, wanted: PlanWanted, rng: Random) -> Routing:
     tree = overlay(wanted, rng)
     filters = [broker for broker in sorted(tree.brokers) if rng.random() < 0.6]
     return by_tree(tree, filters, who)
+
+
+def _audience(who: Subscribers, wanted: PlanWanted, rng: Random) -> Routing:
+    """Channels for random sets of gateways on random trees, and one or two blocks that all of them are in."""
+    trees: dict[int, Address] = {channel: overlay(wanted, rng) for channel in range(4)}
+    known = sorted({gateway for gateway in wanted.gateways.values() if gateway})
+    made = []
+    for channel in (0, 1):
+        reach = [gateway for gateway in known if rng.random() < 0.7]
+        core = [gateway for gateway in reach if rng.random() < 0.5]
+        made.append((channel, rng.random(), tuple(core), tuple(reach)))
+    first = [gateway for gateway in known if rng.random() < 0.5]
+    blocks = [(2, rng.random(), tuple(first)), (3, rng.random(), tuple(g for g in known if g not in first))]
+    return by_audience(Audiences(tuple(made), tuple(blocks)), trees, who)
 
 
 def _address(channel: int, wanted: PlanWanted, rng: Random) -> Address:

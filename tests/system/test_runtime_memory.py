@@ -1,0 +1,119 @@
+"""Ten minutes of traffic: no process grows, and a subscriber that takes nothing holds nothing up for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+
+import psutil
+import pytest
+
+from narrowcast.runtime.connect import Connection, Subscription, connect
+from narrowcast.runtime.edge import Edge
+from narrowcast.runtime.supervise import Local, Supervisor
+from narrowcast.transport.dds_config import DdsSettings
+from system.test_runtime import EDGES, Edges, make_plan, message, running, within
+
+SECONDS = int(os.environ.get("MEMORY_SECONDS", "600"))
+RATE, EVERY = 400, 5.0
+GROWTH, SLACK_MB = 1.10, 8.0
+MOST_HELD = 25_000  # messages in the process of a subscriber that takes nothing: its credit, and what a frame adds
+
+
+class Meters:
+    """The memory of each process, as it goes."""
+
+    def __init__(self) -> None:
+        self.megabytes: dict[str, list[float]] = {}
+
+    def read(self, pids: Mapping[str, int]) -> None:
+        for name, pid in pids.items():
+            self.megabytes.setdefault(name, []).append(psutil.Process(pid).memory_info().rss / 1e6)
+
+    def growth(self, name: str) -> tuple[float, float]:
+        """The medians of the second and of the last fifth: at first everything is only being filled."""
+        found = self.megabytes[name]
+        fifth = len(found) // 5
+        return median(found[fifth : 2 * fifth]), median(found[-fifth:])
+
+
+async def publish(connection: Connection, seconds: float) -> int:
+    loop, n = asyncio.get_running_loop(), 0
+    begun = loop.time()
+    while (spent := loop.time() - begun) < seconds:
+        due = int(spent * RATE) - n
+        if due > 0:
+            await connection.publish([message(n + k) for k in range(due)])
+            n += due
+        await asyncio.sleep(0.05)
+    return n
+
+
+async def drain(subscription: Subscription, got: list[int]) -> None:
+    async for batch in subscription:
+        got[0] += len(batch)
+
+
+def pids_of(supervisor: Supervisor, edges: Edges) -> dict[str, int]:
+    assert supervisor.server.process is not None
+    running = {**supervisor.processes, **edges.processes}
+    return {"nats-server": supervisor.server.process.pid, **{name: each.pid for name, each in running.items()}}
+
+
+async def watch(meters: Meters, pids: Mapping[str, int]) -> None:
+    while True:
+        meters.read(pids)
+        await asyncio.sleep(EVERY)
+
+
+def held(connection: Connection, subscription: Subscription) -> int:
+    """Messages that the process of a subscriber keeps for it."""
+    assert connection._edge is not None
+    part = connection._edge.part
+    assert isinstance(part, Edge)
+    waiting = sum(len(getattr(effect, "messages", ())) for effect in subscription._queue._queue)  # type: ignore[attr-defined]
+    return waiting + sum(len(reader.held) for each in part.subscriptions.values() for reader in each.readers.values())
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(SECONDS + 300)
+def test_memory_is_flat_and_a_slow_subscriber_holds_nothing_for_ever(tmp_path: Path) -> None:
+    multicast = DdsSettings(domain=67)
+    local = Local(tmp_path / "data", make_plan(tmp_path / "plan"), multicast=multicast, sync="2m")
+    edges, meters, got = Edges(tmp_path, local.data, multicast), Meters(), [0]
+
+    async def run() -> int:
+        async with running(local) as supervisor, connect(local.data) as publisher, connect(local.data) as slow:
+            for name in EDGES:
+                edges.start(name)
+            await asyncio.wait_for(edges.subscribed(), 30)
+            stuck = await slow.subscribe("price >= 0").ready(30)  # and never reads a batch
+            quick = await publisher.subscribe("symbol = 'GE'").ready(30)
+            tasks = [
+                asyncio.ensure_future(drain(quick, got)),
+                asyncio.ensure_future(watch(meters, pids_of(supervisor, edges))),
+            ]
+            try:
+                sent = await publish(publisher, SECONDS)
+                assert held(slow, stuck) <= MOST_HELD
+                while got[0] < sum(message(n)["symbol"] == "GE" for n in range(sent)):
+                    await asyncio.sleep(0.1)
+            finally:
+                for task in tasks:
+                    task.cancel()
+            return sent
+
+    try:
+        sent = within(run(), SECONDS + 200)
+    finally:
+        edges.stop()
+    print(f"{sent:,} messages in {SECONDS} s")
+    for name in meters.megabytes:
+        early, late = meters.growth(name)
+        print(f"{name}: {early:.1f} MB early, {late:.1f} MB late")
+    for name in meters.megabytes:
+        early, late = meters.growth(name)
+        assert late <= GROWTH * early + SLACK_MB, f"{name} grew from {early:.1f} to {late:.1f} MB"
