@@ -1,0 +1,190 @@
+"""Streaming queries killed whole, at any moment, and started again: every row is sent once, and counted once."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import narrowcast as nc
+from narrowcast.model import snapshot
+from narrowcast.pipeline.match import Decay
+from narrowcast.pipeline.measure import Settings, measure
+from pipeline.same_statistics import assert_same
+from pipeline.streaming_job import HALF_LIFE_S
+from running import running
+
+pytestmark = pytest.mark.spark
+
+JOB = Path(__file__).with_name("streaming_job.py")
+SUBSCRIPTIONS = {
+    "ann": "symbol = 'S1' AND price > 50",
+    "bob": "price < 10 OR symbol IN ('S2', 'S3')",
+    "cid": "n >= 0",
+    "dan": "symbol = 'S1'",
+    "eve": "symbol IS NULL",
+}
+
+
+def write_inputs(folder: Path, rows: int, files: int, seed: int) -> pa.Table:
+    """Rows with nulls in several files, and who wants which."""
+    rng = np.random.default_rng(seed)
+    (folder / "rows").mkdir(parents=True)
+    n = np.arange(rows)
+    symbols = np.array([f"S{k}" for k in range(8)], object)[rng.integers(8, size=rows)]
+    symbols[rng.random(rows) < 0.02] = None
+    ts = 1_700_000_000_000_000 + rng.permutation(rows) * (40_000_000_000 // rows)  # eleven hours, in no order
+    table = pa.table(
+        {
+            "n": n,
+            "symbol": pa.array(symbols, pa.string()),
+            "price": pa.array(rng.uniform(0, 100, rows), mask=rng.random(rows) < 0.05),
+            "ts": pa.array(ts, mask=rng.random(rows) < 0.03).cast(pa.timestamp("us", "UTC")),
+        }
+    )
+    step = -(-rows // files)
+    for k in range(files):
+        pq.write_table(table.slice(k * step, step), folder / "rows" / f"part-{k:04d}.parquet")
+    subscriptions = {"subscriber": list(SUBSCRIPTIONS), "profile": list(SUBSCRIPTIONS.values())}
+    pq.write_table(pa.table(subscriptions), folder / "subscriptions.parquet")
+    (folder / "wanted").write_text(str(rows))
+    return table
+
+
+class Job:
+    """The process, and the lines it writes as they come."""
+
+    def __init__(self, folder: Path, entries: int) -> None:
+        env = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        self.process = subprocess.Popen(
+            [sys.executable, str(JOB), str(folder), str(entries)],
+            stdout=subprocess.PIPE,
+            stderr=(folder / "stderr").open("ab"),
+            text=True,
+            start_new_session=True,
+            env=env,
+        )
+        self.lines: queue.Queue[str | None] = queue.Queue()
+        Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.put(line.strip())
+        self.lines.put(None)
+
+    def next_line(self, timeout: float) -> str | None:
+        """What it wrote next; None if it has ended."""
+        return self.lines.get(timeout=timeout)
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(30)
+
+
+def killed(folder: Path, entries: int, rng: np.random.Generator) -> bool:
+    """Run it and kill it and its Spark at a random moment of its work; whether it was still at it."""
+    job = Job(folder, entries)
+    try:
+        # Its first micro-batch of this life tells that it works; then anything may be under way.
+        line = job.next_line(240)
+        time.sleep(float(rng.uniform(0, 2.0)))
+        return line not in (None, "done")
+    finally:
+        job.kill()
+
+
+def run_to_the_end(folder: Path, entries: int) -> None:
+    job = Job(folder, entries)
+    try:
+        line: str | None = ""
+        while line not in (None, "done"):
+            line = job.next_line(540)
+        assert line == "done", (folder / "stderr").read_text()[-2000:]
+        job.process.wait(60)
+    finally:
+        job.kill()
+
+
+def received(url: str, profile: str, count: int) -> list[int]:
+    """What a subscriber gets from the beginning on, until it has `count` rows and a moment nothing more comes."""
+    got: list[int] = []
+    with nc.connect(url) as connection:
+        for batch in connection.subscribe(profile, from_start=True, timeout=5.0):
+            got += [row["n"] for row in batch]
+            if len(got) > count:
+                break
+    return got
+
+
+def wanted(table: pa.Table) -> dict[str, list[int]]:
+    """By the definition, row by row."""
+    tests = {
+        "ann": lambda r: r["symbol"] == "S1" and r["price"] is not None and r["price"] > 50,
+        "bob": lambda r: (r["price"] is not None and r["price"] < 10) or r["symbol"] in ("S2", "S3"),
+        "cid": lambda r: True,
+        "dan": lambda r: r["symbol"] == "S1",
+        "eve": lambda r: r["symbol"] is None,
+    }
+    found: dict[str, list[int]] = {name: [] for name in tests}
+    for row in table.to_pylist():
+        for name, test in tests.items():
+            if test(row):
+                found[name].append(row["n"])
+    return found
+
+
+def check(spark: Any, url: str, folder: Path, table: pa.Table) -> None:
+    """Every subscriber has each of its rows once; the statistics are those of the batch pipeline."""
+    for name, rows in wanted(table).items():
+        got = Counter(received(url, SUBSCRIPTIONS[name], len(rows)))
+        assert len(rows) > 10
+        assert got == Counter(rows), f"{name}: {sum(got.values())} of {len(rows)}"
+    inputs = {"messages": folder / "messages.parquet", "subscriptions": folder / "subscriptions.parquet"}
+    pq.write_table(table, inputs["messages"])
+    measure(spark, inputs, folder / "measured", Settings(key=("symbol",), decay=Decay(HALF_LIFE_S)))
+    found = snapshot.latest(folder / "out")
+    assert found is not None
+    assert found.messages == table.num_rows
+    assert_same(found, folder / "measured")
+
+
+def kill_and_check(spark: Any, folder: Path, *, rows: int, files: int, entries: int, kills: int, seed: int) -> None:
+    table = write_inputs(folder, rows, files, seed)
+    rng = np.random.default_rng(seed)
+    with running(folder / "nats") as url:
+        at_work = [killed(folder, entries, rng) for _ in range(kills)]
+        run_to_the_end(folder, entries)
+        assert all(at_work), "it was done before it was killed: no trial"
+        check(spark, url, folder, table)
+
+
+@pytest.mark.timeout(900)
+def test_killed_twice_every_row_is_sent_once_and_counted_once(spark: Any, tmp_path: Path) -> None:
+    kill_and_check(spark, tmp_path, rows=20_000, files=10, entries=2, kills=2, seed=1)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_killed_twenty_times_every_row_is_sent_once_and_counted_once(spark: Any, tmp_path: Path) -> None:
+    kill_and_check(spark, tmp_path, rows=60_000, files=60, entries=1, kills=20, seed=2)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_a_million_rows_with_three_restarts_reach_every_subscriber_once(spark: Any, tmp_path: Path) -> None:
+    kill_and_check(spark, tmp_path, rows=1_000_000, files=20, entries=100, kills=3, seed=3)
