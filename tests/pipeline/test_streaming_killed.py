@@ -29,6 +29,7 @@ from running import running
 
 pytestmark = pytest.mark.spark
 
+LAST = -1
 JOB = Path(__file__).with_name("streaming_job.py")
 SUBSCRIPTIONS = {
     "ann": "symbol = 'S1' AND price > 50",
@@ -69,21 +70,24 @@ class Job:
 
     def __init__(self, folder: Path, entries: int) -> None:
         env = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-        self.process = subprocess.Popen(
-            [sys.executable, str(JOB), str(folder), str(entries)],
-            stdout=subprocess.PIPE,
-            stderr=(folder / "stderr").open("ab"),
-            text=True,
-            start_new_session=True,
-            env=env,
-        )
+        with (folder / "stderr").open("ab") as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, str(JOB), str(folder), str(entries)],
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                start_new_session=True,
+                env=env,
+            )
         self.lines: queue.Queue[str | None] = queue.Queue()
-        Thread(target=self._read, daemon=True).start()
+        self.reader = Thread(target=self._read, daemon=True)
+        self.reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.put(line.strip())
+        with self.process.stdout as lines:
+            for line in lines:
+                self.lines.put(line.strip())
         self.lines.put(None)
 
     def next_line(self, timeout: float) -> str | None:
@@ -91,19 +95,27 @@ class Job:
         return self.lines.get(timeout=timeout)
 
     def kill(self) -> None:
+        """It and its Spark, at once."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(30)
+        self.reader.join(30)
 
 
 def killed(folder: Path, entries: int, rng: np.random.Generator) -> bool:
-    """Run it and kill it and its Spark at a random moment of its work; whether it was still at it."""
+    """Run it and kill it at a random moment of its work, after up to three micro-batches; whether it was at it."""
     job = Job(folder, entries)
     try:
-        # Its first micro-batch of this life tells that it works; then anything may be under way.
-        line = job.next_line(240)
-        time.sleep(float(rng.uniform(0, 2.0)))
-        return line not in (None, "done")
+        took, line = 2.0, None
+        for _ in range(rng.integers(1, 4)):
+            start = time.monotonic()
+            line = job.next_line(300)
+            took = min(time.monotonic() - start, 10.0)
+            if line in (None, "done"):
+                return False
+        # Anything may be under way then: staging, deciding, publishing, adding up, writing the state.
+        time.sleep(float(rng.uniform(0, took)))
+        return job.process.poll() is None
     finally:
         job.kill()
 
@@ -120,14 +132,16 @@ def run_to_the_end(folder: Path, entries: int) -> None:
         job.kill()
 
 
-def received(url: str, profile: str, count: int) -> list[int]:
-    """What a subscriber gets from the beginning on, until it has `count` rows and a moment nothing more comes."""
+def received(connection: Any, profile: str) -> list[int]:
+    """What a subscriber gets from the beginning of the log to its last message, which everybody gets."""
     got: list[int] = []
-    with nc.connect(url) as connection:
-        for batch in connection.subscribe(profile, from_start=True, timeout=5.0):
-            got += [row["n"] for row in batch]
-            if len(got) > count:
-                break
+    subscription = connection.subscribe(f"({profile}) OR n = {LAST}", from_start=True, timeout=60.0)
+    for batch in subscription:
+        got += [row["n"] for row in batch]
+        if got[-1] == LAST:
+            break
+    subscription.close()
+    assert got.pop() == LAST
     return got
 
 
@@ -150,10 +164,12 @@ def wanted(table: pa.Table) -> dict[str, list[int]]:
 
 def check(spark: Any, url: str, folder: Path, table: pa.Table) -> None:
     """Every subscriber has each of its rows once; the statistics are those of the batch pipeline."""
-    for name, rows in wanted(table).items():
-        got = Counter(received(url, SUBSCRIPTIONS[name], len(rows)))
-        assert len(rows) > 10
-        assert got == Counter(rows), f"{name}: {sum(got.values())} of {len(rows)}"
+    with nc.connect(url) as connection:
+        connection.publish([{"n": LAST}])
+        for name, rows in wanted(table).items():
+            got = Counter(received(connection, SUBSCRIPTIONS[name]))
+            assert len(rows) > 10
+            assert got == Counter(rows), f"{name}: {sum(got.values())} of {len(rows)}"
     inputs = {"messages": folder / "messages.parquet", "subscriptions": folder / "subscriptions.parquet"}
     pq.write_table(table, inputs["messages"])
     measure(spark, inputs, folder / "measured", Settings(key=("symbol",), decay=Decay(HALF_LIFE_S)))
