@@ -11,11 +11,15 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+from pyspark.sql.types import LongType, StructField, StructType
 
 import narrowcast as nc
-from narrowcast.errors import InputError
+from narrowcast.errors import InputError, TransportError
 from narrowcast.pipeline.log_options import ReadOptions, WriteOptions
 from narrowcast.pipeline.log_port import Place
+from narrowcast.pipeline.log_source import LogStreamReader, Range, Scan
+from narrowcast.runtime import records
 from narrowcast.runtime.backbone import backbone
 from narrowcast.runtime.spark_log import SparkLog
 from narrowcast.transport.nats_link import connect_nats
@@ -44,6 +48,15 @@ async def _mark(url: str) -> None:
     bone = await backbone(url, name="marks")
     await bone.log.append(0, encode_entry(Marker(9)), dedup="epoch-9")
     await bone.close()
+
+
+async def _sinks(url: str) -> list[str]:
+    """Those that have a record in the registry."""
+    bone = await backbone(url, name="looks")
+    try:
+        return [records.name_of(value.key) for value in await bone.registry.listed(records.SINK)]
+    finally:
+        await bone.close()
 
 
 def read(spark: Any, folder: Path, schema: str | None = SCHEMA, **options: str) -> Any:
@@ -113,16 +126,13 @@ def test_a_job_with_a_name_is_sent_once_however_often_it_runs(spark: Any, folder
         batches = list(connection.subscribe("word = 'job'", from_start=True, timeout=2.0))
     assert sorted(row["n"] for batch in batches for row in batch) == list(range(3000))
     assert str(batches[0][0]["d"]) == f"{batches[0][0]['n']}.00"
+    frame.limit(5).write.format("narrowcast").option("url", url).mode("append").save()
+    assert [name for name in asyncio.run(_sinks(url)) if not name.startswith("query-")] == ["name-nightly"]
     with pytest.raises(PySparkException, match="what was sent cannot be taken back"):
         frame.write.format("narrowcast").option("url", url).mode("overwrite").save()
 
 
 def test_entries_that_the_log_has_dropped_are_an_error_unless_allowed(tmp_path: Path) -> None:
-    from pyspark.sql.types import LongType, StructField, StructType
-
-    from narrowcast.errors import TransportError
-    from narrowcast.pipeline.log_source import Range, Scan
-
     with running(tmp_path / "nats") as url:
         with nc.connect(url) as connection:
             for k in range(4):
@@ -142,11 +152,14 @@ def test_entries_that_the_log_has_dropped_are_an_error_unless_allowed(tmp_path: 
         with pytest.raises(TransportError, match="entries 1 to 2 of shard 0 are no longer in the log"):
             list(strict.read(Range(0, 0, 4)))
         assert [b.column("n").to_pylist() for b in easy.read(Range(0, 0, 4))] == [[2, 3]]
-        port = SparkLog(Place(url, "nc"))
+        follower = LogStreamReader(strict)
         try:
-            assert strict.before(port, "earliest") == {"0": 2}
+            assert follower.initialOffset() == {"0": 2}
+            assert follower.latestOffset({"0": 2}, ReadMaxFiles(1)) == {"0": 3}
+            with pytest.raises(TransportError, match="ends at entry 4, and the checkpoint has read up to 99"):
+                follower.latestOffset({"0": 99}, ReadAllAvailable())
         finally:
-            port.close()
+            follower.stop()
 
 
 @pytest.mark.parametrize(

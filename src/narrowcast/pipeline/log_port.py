@@ -48,8 +48,8 @@ class LogPort(Protocol):
         """Put the rows of Arrow batches aside for a batch of the sink `name`; what `publish` needs to know of it."""
         ...
 
-    def publish(self, name: str, batch: int, staged: Sequence[Any], shard: int | None) -> None:
-        """Publish what was staged, unless this batch was published before."""
+    def publish(self, name: str, batch: int, staged: Sequence[Any], shard: int | None, last: bool = False) -> None:
+        """Publish what was staged, unless this batch was published before; `last` if no other will ever follow."""
         ...
 
     def close(self) -> None: ...

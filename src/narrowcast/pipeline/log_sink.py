@@ -23,6 +23,7 @@ from narrowcast.pipeline.log_port import Open, Place
 if TYPE_CHECKING:
     import pyarrow as pa
 
+JOB = "job-"  # a batch job without a name, which is a new one each time
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
@@ -40,7 +41,7 @@ class LogWriter(DataSourceArrowWriter):
 
     def __init__(self, place: Place, open: Open, options: WriteOptions) -> None:
         self.place, self.open, self.options = place, open, options
-        self.sink = options.name or f"job-{secrets.token_hex(8)}"
+        self.sink = f"name-{options.name}" if options.name else f"{JOB}{secrets.token_hex(8)}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         return stage(self.open, self.place, self.sink, self.options.batch, iterator)
@@ -81,7 +82,8 @@ def publish(
     if not staged:
         return
     with closing(open(place)) as port:
-        port.publish(staged[0].sink, batch, [each.pile for each in staged], options.shard)
+        last = staged[0].sink.startswith(JOB)
+        port.publish(staged[0].sink, batch, [each.pile for each in staged], options.shard, last)
 
 
 def _property(name: str) -> str:

@@ -143,6 +143,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         newest = self._target or self._newest()
+        for shard, at in start.items():
+            self._check_log(shard, at, newest.get(shard, 0))
         ends = {shard: max(newest.get(shard, 0), start.get(shard, 0)) for shard in newest | start}
         if not isinstance(limit, ReadMaxFiles):
             return ends
@@ -165,6 +167,14 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._port is not None:
             self._port.close()
             self._port = None
+
+    def _check_log(self, shard: str, at: int, newest: int) -> None:
+        if newest < at and self.scan.options.fail_on_loss:
+            raise TransportError(
+                f"shard {shard} of the log ends at entry {newest}, and the checkpoint has read up to {at}: "
+                "this is another log. Start with a new checkpoint",
+                endpoint=f"shard {shard}",
+            )
 
     def _newest(self) -> dict[str, int]:
         port = self._opened()

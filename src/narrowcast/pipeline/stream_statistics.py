@@ -146,7 +146,7 @@ class _Taker:
     def take(self, messages: DataFrame, batch: int) -> None:
         self.present.refresh()
         state = states.load(self.folder) if self.state is None else self.state
-        if state.batch < batch - 1:
+        if state.batch not in (batch - 1, batch):  # Spark runs again only the one it was at
             raise InputError(
                 f"{self.folder}: the state is that of micro-batch {state.batch}, and Spark goes on with {batch}",
                 name="checkpoint",
@@ -165,11 +165,9 @@ class _Taker:
         snapshots.save(found, self.out, keep=settings.keep)
 
     def _added(self, state: State, messages: DataFrame, batch: int) -> State:
-        time = self.settings.time
-        timed = messages.withColumn("ts", F.col(f"`{time}`")) if time in messages.columns else messages
-        kept = timed.persist(StorageLevel.MEMORY_AND_DISK)
+        kept = messages.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            span = _span(kept)
+            span = _span(kept, self.settings.time)
             state = state.with_profiles(self.present.texts)
             state = state.at(states.anchor_of(span.newest(state.newest_us), self.settings.half_life_us))
             found = [self._sums(part, state, is_timed) for part, is_timed in self._parts(kept, span)]
@@ -182,8 +180,9 @@ class _Taker:
         """Messages with a time, which decay, and those without one, which cannot."""
         if self.settings.half_life_s is None or span.timed == span.messages:
             return [(messages, True)] if span.messages else []
-        parts = [(messages.where("ts IS NULL"), False)]
-        return [*parts, (messages.where("ts IS NOT NULL"), True)] if span.timed else parts
+        time = F.col(f"`{self.settings.time}`")
+        parts = [(messages.where(time.isNull()), False)]
+        return [*parts, (messages.where(time.isNotNull()), True)] if span.timed else parts
 
     def _sums(self, messages: DataFrame, state: State, timed: bool) -> Any:
         settings, matcher = self.settings, self.present.matcher
@@ -197,17 +196,19 @@ class _Taker:
             decay=Decay(settings.half_life_s),
             newest_us=None if state.anchor is None or half_life is None else state.anchor * half_life,
             shared=self.present.shared,
+            time=settings.time,
         ).toArrow()
         numbers = np.array([state.numbers[text] for text in self.present.texts], np.int64)
         return states.as_sums(found, numbers, timed=timed)
 
 
-def _span(messages: DataFrame) -> Span:
+def _span(messages: DataFrame, time_column: str) -> Span:
     """What a micro-batch covers, in one small job."""
-    has_time, has_place = "ts" in messages.columns, "_sequence" in messages.columns and "_shard" in messages.columns
-    time = F.unix_micros("ts") if has_time else F.lit(None).cast("bigint")
+    has_place = {"_sequence", "_shard"} <= set(messages.columns)
+    none = F.lit(None).cast("bigint")
+    time = F.unix_micros(F.col(f"`{time_column}`")) if time_column in messages.columns else none
     shard = F.col("_shard") if has_place else F.lit(0)
-    sequence = F.col("_sequence") if has_place else F.lit(None).cast("bigint")
+    sequence = F.col("_sequence") if has_place else none
     rows = (
         messages.groupBy(shard.alias("shard"))
         .agg(

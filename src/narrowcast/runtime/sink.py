@@ -118,6 +118,10 @@ class Sink:
             return None
         return decided.batch if decided.done else decided.batch - 1
 
+    async def forget(self) -> None:
+        """Leave no record: for a sink that publishes nothing any more."""
+        await self._registry.delete(records.named(records.SINK, self.name))
+
     async def _decided(self) -> tuple[_Decided | None, int]:
         found = await self._registry.get(records.named(records.SINK, self.name))
         return (None if found.data is None else _Decided.from_bytes(found.data)), found.revision

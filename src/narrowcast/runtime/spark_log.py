@@ -85,14 +85,17 @@ class SparkLog:
             self._blocking.call(piling.add(chunk))
         return piling.pile
 
-    def publish(self, name: str, batch: int, staged: Sequence[Pile], shard: int | None) -> None:
-        self._blocking.call(self._publish(name, batch, staged, shard))
+    def publish(self, name: str, batch: int, staged: Sequence[Pile], shard: int | None, last: bool = False) -> None:
+        self._blocking.call(self._publish(name, batch, staged, shard, last))
 
-    async def _publish(self, name: str, batch: int, staged: Sequence[Pile], shard: int | None) -> None:
+    async def _publish(self, name: str, batch: int, staged: Sequence[Pile], shard: int | None, last: bool) -> None:
         at = crc32(name.encode()) % len(self.shards) if shard is None else shard
         if at not in self.shards:
             raise InputError(f"there is no shard {at}; the log has {len(self.shards)}", name="shard", got=at)
-        await (await self._sink(name)).publish(batch, staged, shard=at)
+        sink = await self._sink(name)
+        await sink.publish(batch, staged, shard=at)
+        if last:
+            await sink.forget()
 
     async def _sink(self, name: str) -> Sink:
         stage = NatsStage(self._backbone.link)
