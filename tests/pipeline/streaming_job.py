@@ -39,7 +39,7 @@ def main(folder: Path, entries: str) -> None:
         every_s=0.0,
         keep=2,
     )
-    wanted, deadline = int((folder / "wanted").read_text()), time.monotonic() + 500
+    wanted, deadline = int((folder / "wanted").read_text()), time.monotonic() + 1500
     told: set[tuple[str, int]] = set()
     while time.monotonic() < deadline:
         for name, query in (("sent", sent), ("followed", followed.query)):
