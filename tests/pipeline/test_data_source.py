@@ -6,9 +6,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
@@ -18,6 +20,7 @@ import narrowcast as nc
 from narrowcast.errors import InputError, TransportError
 from narrowcast.pipeline.log_options import ReadOptions, WriteOptions
 from narrowcast.pipeline.log_port import Place
+from narrowcast.pipeline.log_rows import column
 from narrowcast.pipeline.log_source import LogStreamReader, Range, Scan
 from narrowcast.runtime import records
 from narrowcast.runtime.backbone import backbone
@@ -160,6 +163,23 @@ def test_entries_that_the_log_has_dropped_are_an_error_unless_allowed(tmp_path: 
                 follower.latestOffset({"0": 99}, ReadAllAvailable())
         finally:
             follower.stop()
+
+
+@pytest.mark.parametrize(
+    ("type_", "values", "kept"),
+    [
+        (pa.int32(), [1, 2.0, 2.5, True, "3", 1 << 40], [1, 2, None, None, None, None]),
+        (pa.float64(), [1, 2.5, True, "3", 1 << 70], [1.0, 2.5, None, None, float(1 << 70)]),
+        (pa.string(), ["a", 1, None, NOON], ["a", None, None, None]),
+        (pa.bool_(), [True, 1, "true"], [True, None, None]),
+        (pa.timestamp("us", "UTC"), [NOON, 5, "2026-01-05"], [NOON, None, None]),
+        (pa.decimal128(10, 2), [Decimal("1.5"), Decimal("1.555"), "x"], [Decimal("1.50"), None, None]),
+        (pa.list_(pa.int64()), [[1, 2], ["x"], 3], [[1, 2], None, None]),
+    ],
+    ids=str,
+)
+def test_a_value_of_another_type_is_null(type_: pa.DataType, values: list[Any], kept: list[Any]) -> None:
+    assert column(values, type_).to_pylist() == kept
 
 
 @pytest.mark.parametrize(
