@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from narrowcast.errors import InputError
+from narrowcast.model.snapshot import latest, save
 from narrowcast.pipeline import stream_state as states
 from narrowcast.pipeline.partials import WEIGHT, Partials, weights
 from narrowcast.pipeline.stream_state import Span, State, anchor_of, as_sums
@@ -70,6 +71,15 @@ def test_any_cut_into_micro_batches_in_any_order_gives_the_same_statistics(seed:
                 np.testing.assert_allclose(a, b, rtol=1e-9, atol=20 / WEIGHT, err_msg=f"{name}.{column}")
             else:
                 assert a.tolist() == b.tolist(), f"{name}.{column}"
+
+
+def test_a_log_without_messages_or_subscribers_has_empty_tables(tmp_path: Path) -> None:
+    found = snapshot(State(batch=0), {}, key=("flow",), half_life_s=HALF_LIFE_S)
+    save(found, tmp_path)
+    again = latest(tmp_path)
+    assert again is not None
+    assert {table.num_rows for table in again.tables.values()} == {0}
+    assert again.as_interest().n_flows == 0
 
 
 def test_weights_are_those_of_the_definition() -> None:

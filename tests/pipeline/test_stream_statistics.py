@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,11 @@ def test_the_statistics_of_a_log_equal_those_of_its_messages(
     got_rates = dict(zip(found.flows["flow"].to_pylist(), found.flows["recent_rate"].to_pylist(), strict=True))
     assert got_rates == pytest.approx(want_rates, rel=1e-6, abs=1e-6)
     assert found.as_interest().n_flows == found.flows.num_rows
+    # Spark's half of the checkpoint without ours, or ours without Spark's, would count wrongly.
+    for half in ("offsets", "commits"):
+        shutil.rmtree(tmp_path / "checkpoint" / half)
+    with pytest.raises(NarrowcastError, match="the state is that of micro-batch 2, and Spark goes on with 0"):
+        followed(spark, log, market / "subscriptions.parquet", tmp_path).wait(200)
 
 
 def test_a_profile_counts_from_when_it_appears_and_is_gone_when_it_goes(spark: Any, log: str, tmp_path: Path) -> None:
