@@ -14,6 +14,9 @@ from narrowcast.errors import TransportError
 from narrowcast.runtime.backbone import Backbone, backbone
 from narrowcast.runtime.sink import ENTRY_BITS, Pile, Sink
 from narrowcast.transport import ConflictError
+from narrowcast.transport.extra import engine
+from narrowcast.transport.nats_link import connect_nats
+from narrowcast.transport.nats_log import NatsLog
 from narrowcast.transport.nats_stage import NatsStage
 from narrowcast.wire import Batch, decode_entry
 from running import running
@@ -200,5 +203,30 @@ def test_a_batch_whose_fate_the_log_has_forgotten_is_refused(tmp_path: Path) -> 
                 again = Sink("late", bone.log, bone.registry, stage)
                 with pytest.raises(TransportError, match="the log has dropped entries"):
                     await again.publish(0, [], shard=0)
+
+        run(work)
+
+
+def test_a_log_made_before_there_were_chains_learns_of_them_and_keeps_what_it_has(tmp_path: Path) -> None:
+    with running(tmp_path / "nats") as url:
+
+        async def work() -> None:
+            link = await connect_nats(url, system="old")
+            api = engine("nats.js.api")
+            republish = api.RePublish(src="old.log.0", dest="old.live.0")
+            made = api.StreamConfig(name="old-log-0", subjects=["old.log.0"], allow_direct=True, republish=republish)
+            await link.js.add_stream(made)
+            await link.js.publish("old.log.0", b"before")
+            log = NatsLog(link)
+            await log.start((0,))
+            assert await log.append_next(0, b"after", chain="c", after=0) == 2
+            assert [entry.data for entry in (await log.read(0, 0, most=9)).entries] == [b"before", b"after"]
+            heard = log.tail(0, 2)
+            first = asyncio.ensure_future(anext(heard))
+            await asyncio.sleep(0.1)
+            await log.append_next(0, b"live", chain="c", after=2)
+            assert (await asyncio.wait_for(first, 5)).data == b"live"
+            await heard.aclose()
+            await link.close()
 
         run(work)
