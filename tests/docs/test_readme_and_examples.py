@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,16 @@ def test_every_make_target_the_readme_names_exists() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def examples() -> list[Any]:
+    """Every example; those on Spark go where the JVMs are."""
+    found = []
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        on_spark = "narrowcast.pipeline" in path.read_text(encoding="utf-8")
+        found.append(pytest.param(path, id=path.stem, marks=[pytest.mark.spark] if on_spark else []))
+    return found
+
+
+@pytest.mark.parametrize("example", examples())
 def test_every_example_runs_and_says_something(example: Path, tmp_path: Path) -> None:
     assert run([sys.executable, str(example)], tmp_path).strip()
 

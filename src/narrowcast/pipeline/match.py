@@ -20,6 +20,7 @@ from narrowcast.pipeline.read import FILE, ROW
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark import Broadcast
 
     from narrowcast.profiles import Matcher
 
@@ -87,25 +88,28 @@ def partials(
     newest_us: int | None = None,
     holders: Holders | None = None,
     most: int = 2_000_000,
+    shared: Broadcast[Matcher] | None = None,
+    time: str = "ts",
 ) -> DataFrame:
     """Table `partials`: the sums that all statistics are made from, one pass over the messages.
 
     `key` names the columns whose values make a flow; `classes` adds up by content class, the set of
-    profiles that match; `overlap` by pairs of profiles. `newest_us` is the time ages are counted from.
+    profiles that match; `overlap` by pairs of profiles. `newest_us` is the time ages are counted from, by
+    the column `time`.
     With `holders` everything counts by subscriber, in place of profile: a message that several
-    profiles of one subscriber match counts once.
+    profiles of one subscriber match counts once. `shared` is the matcher where it was broadcast before.
     """
     for name in key or ():
         if name not in messages.columns:
             raise InputError(f"the messages have no column {name!r} to make flows of", name="key", got=name)
-    shared = messages.sparkSession.sparkContext.broadcast(matcher)
+    index_of = shared or messages.sparkSession.sparkContext.broadcast(matcher)
     aging = decay or Decay()
-    everybody = messages.sparkSession.sparkContext.broadcast(holders)
+    everybody = None if holders is None else messages.sparkSession.sparkContext.broadcast(holders)
     n_columns = matcher.n_profiles if holders is None else holders.n_subscribers
-    inputs = prepared(messages, matcher.attributes, key, newest_us)
+    inputs = prepared(messages, matcher.attributes, key, newest_us, time)
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        index, mine = shared.value, everybody.value
+        index, mine = index_of.value, None if everybody is None else everybody.value
         sums = Partials(n_columns, classes=classes, overlap=overlap, most=most)
         for batch in batches:
             rows, cols = index.match(batch, missing="null", threads=1)
@@ -120,14 +124,18 @@ def partials(
 
 
 def prepared(
-    messages: DataFrame, attributes: Sequence[str], key: Sequence[str] | None, newest_us: int | None
+    messages: DataFrame,
+    attributes: Sequence[str],
+    key: Sequence[str] | None,
+    newest_us: int | None,
+    time: str = "ts",
 ) -> DataFrame:
     """Only what matching needs: the attributes that profiles name, flow, size and age."""
     kept = [F.col(f"`{c}`") for c in attributes if c in messages.columns]
     size = F.col("size") if "size" in messages.columns else F.lit(0.0)
     age = F.lit(None).cast("double")
-    if newest_us is not None and "ts" in messages.columns:
-        age = (F.lit(newest_us) - F.unix_micros("ts")).cast("double")
+    if newest_us is not None and time in messages.columns:
+        age = (F.lit(newest_us) - F.unix_micros(F.col(f"`{time}`"))).cast("double")
     extra = [size.cast("double").alias(BYTES), age.alias(AGE)]
     if key is not None:
         extra.append(flow_name(key).alias(FLOW_OF))

@@ -125,6 +125,8 @@ def _defaults(local: bool, memory: str, ui: bool) -> dict[str, str]:
         "spark.driver.maxResultSize": "0",
         # Matching is the work, not reading: a file of a few megabytes is worth more than one task.
         "spark.sql.files.openCostInBytes": "262144",
+        # A streaming query that does not stop says so, where it would wait for ever.
+        "spark.sql.streaming.stopTimeout": "120s",
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         "spark.sql.shuffle.partitions": str(max(2, 2 * (os.cpu_count() or 1))),
     }

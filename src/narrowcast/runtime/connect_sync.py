@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import TimeoutError as LateError
-from threading import Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from narrowcast.profiles import Profile
+from narrowcast.runtime.blocking import Blocking
 from narrowcast.runtime.rows import Batch, Rows
 
 if TYPE_CHECKING:
     from narrowcast.runtime.connect import Connection, Subscription
-
-T = TypeVar("T")
-END_S = 10.0
 
 
 class SyncConnection:
@@ -23,15 +19,15 @@ class SyncConnection:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._loop.run_forever, name="narrowcast", daemon=True)
+        self._blocking = Blocking()
+        self._call = self._blocking.call
 
     def open(self) -> SyncConnection:
-        self._thread.start()
+        self._blocking.start()
         try:
             self._call(self._connection.__aenter__())
         except BaseException:
-            self._end()
+            self._blocking.end()
             raise
         return self
 
@@ -39,7 +35,7 @@ class SyncConnection:
         try:
             self._call(self._connection.__aexit__())
         finally:
-            self._end()
+            self._blocking.end()
 
     def publish(self, rows: Rows, *, shard: int | None = None) -> int:
         """As `Connection.publish`."""
@@ -64,20 +60,6 @@ class SyncConnection:
             return await found.ready()
 
         return SyncSubscription(self, self._call(open_it()), timeout)
-
-    def _call(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result(timeout)
-        except (KeyboardInterrupt, LateError):
-            future.cancel()
-            raise
-
-    def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(END_S)
-        if not self._thread.is_alive():
-            self._loop.close()
 
 
 class SyncSubscription(Iterator[Batch]):

@@ -7,6 +7,7 @@
     node.<name>     a node that is alive: {role, ready: the newest epoch it has prepared, beat}
     source.<shard>  how far a source has got: {sequence, epoch: in force after it}
     filter.<name>   what the filter at a broker does now: {state}
+    sink.<name>     what a sink of batches published last: {batch, done, shard, last, piles}
 
 Names are written in hexadecimal where they stand in keys, so that any name will do.
 """
@@ -23,6 +24,7 @@ SUBSCRIPTION = "sub."
 NODE = "node."
 SOURCE = "source."
 FILTER = "filter."
+SINK = "sink."
 
 
 def named(prefix: str, name: str) -> str:

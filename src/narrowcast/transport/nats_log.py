@@ -1,25 +1,25 @@
 """The durable log on JetStream: one stream per shard, its sequence numbers are ours.
 
-Ranges are read by direct get in batches: no consumer to make, to keep or to lose, and twice as fast as
-an ordered consumer (20,000 entries/s against 9,400, 5 kB each, in one run). The stream republishes
-each entry once it is durable, with its number, so a tail hears of it without asking.
+Ranges are read by direct get in batches. The stream republishes each entry once it is durable, with its
+number, so a tail hears of it without asking. An entry may belong to a *chain*, a subject of its own below
+the shard's: then it is appended only if the chain ends where its writer thinks, which holds for ever, where
+the server knows names of entries for `WINDOW` only (docs/decisions/0120).
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
 from narrowcast.errors import TransportError
 from narrowcast.transport.extra import engine
+from narrowcast.transport.nats_direct import DirectGet, why
 from narrowcast.transport.nats_link import NatsLink
-from narrowcast.transport.protocols import Entry, Stretch
+from narrowcast.transport.protocols import ConflictError, Entry, Stretch
 
 WINDOW = 120.0  # seconds for which the server knows repeats
-MOST_READ_BYTES = 4 << 20
+IN_USE, WRONG_LAST = 10058, 10071
 
 
 class NatsLog:
@@ -28,9 +28,7 @@ class NatsLog:
     def __init__(self, link: NatsLink, *, replicas: int = 1, max_bytes: int = -1, timeout: float = 2.0) -> None:
         self._link = link
         self._replicas, self._max_bytes, self._timeout = replicas, max_bytes, timeout
-        self._inbox = ""
-        self._open: dict[str, _Batch] = {}
-        self._numbers = itertools.count()
+        self._direct = DirectGet(link, timeout)
         self._look_at: dict[int, float] = {}
 
     async def start(self, shards: tuple[int, ...]) -> None:
@@ -39,23 +37,35 @@ class NatsLog:
         for shard in shards:
             config = api.StreamConfig(
                 name=self._stream(shard),
-                subjects=[self._subject(shard)],
+                subjects=[self._subject(shard), f"{self._subject(shard)}.*"],
                 storage=api.StorageType.FILE,
                 allow_direct=True,
                 duplicate_window=WINDOW,
                 deny_delete=True,
                 max_bytes=self._max_bytes,
                 num_replicas=self._replicas,
-                republish=api.RePublish(src=self._subject(shard), dest=self._live(shard)),
+                republish=api.RePublish(src=">", dest=f"{self._live(shard)}.>"),
             )
             try:
-                await self._link.js.add_stream(config)
-            except errors.BadRequestError as error:
-                if error.err_code != 10058:  # there already, set up in another way: leave it as it is
-                    raise TransportError(f"NATS refused the log: {error.description}", endpoint=config.name) from None
+                await self._make(config)
             except (errors.Error, engine("nats").errors.Error, TimeoutError) as error:
-                raise TransportError(f"NATS refused the log: {_why(error)}", endpoint=config.name) from None
-        await self._listen()
+                description = getattr(error, "description", None)
+                raise TransportError(
+                    f"NATS refused the log: {description or why(error)}", endpoint=config.name
+                ) from None
+        await self._direct.start()
+
+    async def _make(self, config: Any) -> None:
+        """Make a stream. One that is there, set up in another way, stays as it is, but learns of chains."""
+        try:
+            await self._link.js.add_stream(config)
+        except engine("nats.js.errors").BadRequestError as error:
+            if error.err_code != IN_USE:
+                raise
+            found = (await self._link.js.stream_info(config.name)).config
+            if set(found.subjects or ()) != set(config.subjects):
+                found.subjects, found.republish = config.subjects, config.republish
+                await self._link.js.update_stream(found)
 
     async def append(self, shard: int, data: bytes, *, dedup: str) -> int:
         nats = engine("nats")
@@ -64,14 +74,44 @@ class NatsLog:
                 self._subject(shard), data, timeout=self._timeout, headers={"Nats-Msg-Id": dedup}
             )
         except (nats.errors.Error, TimeoutError, OSError) as error:
-            raise TransportError(f"the log took no entry: {_why(error)}", endpoint=self._stream(shard)) from None
+            raise TransportError(f"the log took no entry: {why(error)}", endpoint=self._stream(shard)) from None
         return int(ack.seq)
+
+    async def append_next(self, shard: int, data: bytes, *, chain: str, after: int) -> int:
+        """Append to a chain whose last entry is `after` (0: it has none); ConflictError if it is not.
+
+        TransportError: it may or may not be there; `end_of_chain` tells.
+        """
+        errors = engine("nats.js.errors")
+        headers = {"Nats-Expected-Last-Subject-Sequence": str(after)}
+        subject = f"{self._subject(shard)}.{chain}"
+        try:
+            ack = await self._link.js.publish(subject, data, timeout=self._timeout, headers=headers)
+        except errors.APIError as error:
+            if error.err_code == WRONG_LAST:
+                raise ConflictError(f"the chain {chain} does not end at {after}", endpoint=subject) from None
+            raise TransportError(f"the log took no entry: {error.description}", endpoint=subject) from None
+        except (engine("nats").errors.Error, TimeoutError, OSError) as error:
+            raise TransportError(f"the log took no entry: {why(error)}", endpoint=subject) from None
+        return int(ack.seq)
+
+    async def end_of_chain(self, shard: int, chain: str) -> Entry | None:
+        """The last entry of a chain, if the log holds any of it."""
+        try:
+            found = await self._link.js.get_last_msg(
+                self._stream(shard), f"{self._subject(shard)}.{chain}", direct=True
+            )
+        except engine("nats.js.errors").NotFoundError:
+            return None
+        except (engine("nats").errors.Error, TimeoutError, OSError) as error:
+            raise TransportError(f"the log does not answer: {why(error)}", endpoint=self._stream(shard)) from None
+        return Entry(int(found.seq), found.data or b"")
 
     async def read(self, shard: int, after: int, *, most: int, upto: int | None = None) -> Stretch:
         wanted = most if upto is None else min(most, upto - after)
         if wanted <= 0:
             return Stretch(after, after, ())
-        entries = await self._batch(shard, after + 1, wanted)
+        entries = await self._direct.fetch(self._stream(shard), after + 1, wanted)
         if upto is not None:
             entries = [entry for entry in entries if entry.sequence <= upto]
         if not entries:
@@ -80,7 +120,7 @@ class NatsLog:
         return Stretch(after, entries[-1].sequence, tuple(entries), first if first > after + 1 else 1)
 
     async def last(self, shard: int) -> int:
-        return (await self._state(shard))[1]
+        return (await self.bounds(shard))[1]
 
     async def tail(self, shard: int, after: int) -> AsyncGenerator[Entry, None]:
         """Live entries as the server republishes them; whatever is missing between two is read."""
@@ -91,7 +131,7 @@ class NatsLog:
             if not queue.full():  # what does not fit is read again
                 queue.put_nowait(entry)
 
-        subscription = await self._link.nc.subscribe(self._live(shard), cb=heard)
+        subscription = await self._link.nc.subscribe(f"{self._live(shard)}.>", cb=heard)
         try:
             while True:
                 entry = await _next(queue, 0.25)
@@ -126,48 +166,20 @@ class NatsLog:
         if now < self._look_at.get(shard, 0.0):
             return Stretch(after, after, ())
         self._look_at[shard] = now + 1.0
-        first, last = await self._state(shard)
+        first, last = await self.bounds(shard)
         end = last if upto is None else min(last, upto)
         if first > after + 1 and end > after:
             return Stretch(after, min(end, first - 1), (), first)
         return Stretch(after, after, ())
 
-    async def _state(self, shard: int) -> tuple[int, int]:
+    async def bounds(self, shard: int) -> tuple[int, int]:
+        """The oldest and the newest sequence number that the log holds; (1, 0) or (n + 1, n) if it holds nothing."""
         nats = engine("nats")
         try:
             state = (await self._link.js.stream_info(self._stream(shard))).state
         except (nats.errors.Error, TimeoutError, OSError) as error:
-            raise TransportError(f"the log does not answer: {_why(error)}", endpoint=self._stream(shard)) from None
+            raise TransportError(f"the log does not answer: {why(error)}", endpoint=self._stream(shard)) from None
         return int(state.first_seq), int(state.last_seq)
-
-    # Direct get: one request, many answers to one inbox, told apart by the last part of their subject.
-
-    async def _listen(self) -> None:
-        self._inbox = self._link.nc.new_inbox()
-        await self._link.nc.subscribe(f"{self._inbox}.*", cb=self._answer)
-
-    async def _answer(self, message: Any) -> None:
-        batch = self._open.get(message.subject.rpartition(".")[2])
-        if batch is not None:
-            batch.take(message)
-
-    async def _batch(self, shard: int, sequence: int, count: int) -> list[Entry]:
-        nats = engine("nats")
-        token = str(next(self._numbers))
-        batch = self._open[token] = _Batch()
-        request = {"seq": sequence, "batch": count, "max_bytes": MOST_READ_BYTES}
-        try:
-            await self._link.nc.publish(
-                f"$JS.API.DIRECT.GET.{self._stream(shard)}",
-                json.dumps(request).encode(),
-                reply=f"{self._inbox}.{token}",
-            )
-            await asyncio.wait_for(batch.done, self._timeout)
-        except (nats.errors.Error, TimeoutError, OSError) as error:
-            raise TransportError(f"the log does not answer: {_why(error)}", endpoint=self._stream(shard)) from None
-        finally:
-            del self._open[token]
-        return batch.entries
 
     def _stream(self, shard: int) -> str:
         return f"{self._link.system}-log-{shard}"
@@ -186,25 +198,3 @@ async def _next(queue: asyncio.Queue[Entry], timeout: float) -> Entry | None:
         return await asyncio.wait_for(queue.get(), timeout)
     except TimeoutError:
         return None
-
-
-class _Batch:
-    """The answers to one direct get: entries, then a message with a status."""
-
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def take(self, message: Any) -> None:
-        status = message.headers.get("Status") if message.headers else "503"
-        if status is None:
-            self.entries.append(Entry(int(message.headers["Nats-Sequence"]), message.data))
-        elif not self.done.done():
-            if status in ("204", "404"):
-                self.done.set_result(None)
-            else:
-                self.done.set_exception(TransportError(f"the log refused to be read (status {status})"))
-
-
-def _why(error: BaseException) -> str:
-    return str(error) or type(error).__name__

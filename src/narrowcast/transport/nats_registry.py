@@ -55,12 +55,26 @@ class NatsRegistry:
     async def delete(self, key: str, *, revision: int | None = None) -> None:
         await self._asked(self._kv.delete(key, last=revision), key)
 
+    async def listed(self, prefix: str, *, timeout: float = 5.0) -> list[Value]:
+        """The present value of every key with the prefix."""
+        found: list[Value] = []
+        watcher = await self._asked(self._kv.watch(_pattern(prefix), ignore_deletes=True), prefix)
+        try:
+            while True:
+                entry = await self._asked(asyncio.wait_for(watcher._updates.get(), timeout), prefix)
+                if entry is None or not hasattr(entry, "key"):  # the marker "that was everything so far"
+                    return found
+                found.append(Value(entry.key, entry.value or b"", entry.revision))
+        finally:
+            with suppress(engine("nats").errors.Error, TimeoutError, OSError):
+                await watcher.stop()
+
     async def watch(self, prefix: str) -> AsyncGenerator[Value, None]:
         """After a reconnection everything is listed again: the server may not be the one it was."""
         again = asyncio.Event()
         forget = self._link.on_reconnect(again.set)
         errors = engine("nats").errors
-        pattern = f"{prefix}>" if prefix.endswith(".") or not prefix else prefix
+        pattern = _pattern(prefix)
         seen: dict[str, int] = {}
         try:
             while True:
@@ -93,6 +107,10 @@ class NatsRegistry:
     def _down(self, error: BaseException) -> TransportError:
         why = str(error) or type(error).__name__
         return TransportError(f"the registry does not answer: {why}", endpoint=self._link.system)
+
+
+def _pattern(prefix: str) -> str:
+    return f"{prefix}>" if prefix.endswith(".") or not prefix else prefix
 
 
 async def _changes(watcher: Any, again: asyncio.Event) -> AsyncGenerator[Value, None]:

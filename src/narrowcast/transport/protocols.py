@@ -22,10 +22,11 @@ ReceiveMany = Callable[[list[bytes]], None]
 
 
 class Entry(NamedTuple):
-    """One entry of a shard's log."""
+    """One entry of a shard's log; `stamp` is when the log took it, in ISO 8601, where the engine says so."""
 
     sequence: int
     data: bytes
+    stamp: str = ""
 
 
 @dataclass(frozen=True, slots=True)

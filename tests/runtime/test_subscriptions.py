@@ -1,0 +1,26 @@
+"""The subscriptions of a running system, listed for whoever keeps its statistics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import narrowcast as nc
+from narrowcast.errors import TransportError
+from narrowcast.runtime.subscriptions import registered
+from running import running
+
+
+def test_those_who_subscribe_now_are_listed_and_those_who_left_are_not(tmp_path: Path) -> None:
+    with running(tmp_path / "nats") as url:
+        ask = registered(tmp_path / "nats")
+        assert ask() == []
+        with nc.connect(url) as connection:
+            ann = connection.subscribe("price > 1", name="ann", timeout=1.0)
+            connection.subscribe("symbol = 'IBM'", name="bob/1", timeout=1.0)
+            assert ask() == [("ann", "price > 1"), ("bob/1", "symbol = 'IBM'")]
+            ann.close()
+            assert ask() == [("bob/1", "symbol = 'IBM'")]
+    with pytest.raises(TransportError, match="cannot reach NATS"):
+        ask()
