@@ -11,6 +11,7 @@ import numpy as np
 from narrowcast import channels
 from narrowcast.adapt.continued import Budget, Change
 from narrowcast.adapt.demand import Demand
+from narrowcast.adapt.tally import Tally
 from narrowcast.channels.folder import as_plan
 from narrowcast.channels.plan import ChannelPlan
 from narrowcast.errors import InfeasibleError
@@ -18,6 +19,8 @@ from narrowcast.model import Interest
 from narrowcast.model._arrays import Ints, frozen
 from narrowcast.model.demand import interest_of
 from narrowcast.model.plan import Plan
+
+TRIMS = 3  # times over the moves, since each one that is taken back changes the others
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,30 @@ class ContinuedChannels:
     def improved(self, budget: Budget) -> ContinuedChannels:
         """As they are, where no plan within the budget keeps the limits."""
         try:
-            return self._made(budget, (self.session, self.group))
+            return self._trimmed(self._made(budget, (self.session, self.group)), budget.least)
         except InfeasibleError:
             return self
+
+    def _trimmed(self, found: ContinuedChannels, least: float) -> ContinuedChannels:
+        """Without the moves that save too little: a search goes many ways that are as good as staying."""
+        s = self.settings
+        if s.rate_per_group is not None or s.joins_per_user is not None:
+            return found  # the way back may not keep the limits
+        both = (self.session >= 0) & (found.session >= 0) & (self.interest.audience_sizes > 0)
+        moved = np.flatnonzero(both & (self.session != found.session))
+        known = np.flatnonzero(self.group == found.group[: self.group.size])
+        moved = moved[np.isin(self.session[moved], known)]
+        tally = Tally(self.interest, found.session, found.group, s.alpha, s.beta)
+        weight = self.interest.rates * self.interest.audience_sizes
+        for _ in range(TRIMS):
+            before = tally.session.copy()
+            for flow in moved[np.argsort(weight[moved], kind="stable")].tolist():
+                home = int(self.session[flow])
+                if tally.session[flow] != home and tally.cost_of_moving(flow, home) <= least:
+                    tally.move(flow, home)
+            if np.array_equal(before, tally.session):
+                break
+        return replace(found, session=frozen(tally.session))
 
     def anew(self) -> ContinuedChannels:
         """Numbered so that as many flows as possible are where they were."""
@@ -106,9 +130,10 @@ class ContinuedChannels:
         renumbered = np.zeros(s.sessions, np.int64)
         renumbered[session[: made.group.size]] = group[made.group]
         known = made.session >= 0
-        return replace(
-            made, session=frozen(np.where(known, session[made.session], -1)), group=frozen(renumbered)
-        )
+        return replace(made, session=frozen(np.where(known, session[made.session], -1)), group=frozen(renumbered))
+
+    def reorganised(self, least: float) -> ContinuedChannels:
+        return self._trimmed(self.anew(), least)
 
     def _made(self, budget: Budget, previous: tuple[Ints, Ints] | None) -> ContinuedChannels:
         s = self.settings

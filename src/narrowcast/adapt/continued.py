@@ -11,10 +11,14 @@ from narrowcast.model.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most that one re-planning may change: contents that go another way, and joins; None: no limit."""
+    """The most that one re-planning may change: contents that go another way, and joins; None: no limit.
+
+    `least` is what every single move must save in a second.
+    """
 
     moves: int | None = None
     joins: int | None = None
+    least: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,10 @@ class Continued(Protocol):
         """Better decisions for the demand they are under, as many changed as the budget allows."""
 
     def anew(self) -> Self:
-        """Decisions made from nothing for the demand they are under."""
+        """Decisions made from nothing for the demand they are under, numbered to differ as little as they can."""
+
+    def reorganised(self, least: float) -> Self:
+        """The same without those changes that save less than `least` a second each, where that can be told."""
 
     def change_to(self, other: Self) -> Change:
         """What it takes to go from these decisions to others, both under the same demand."""

@@ -10,7 +10,9 @@ was made. What it would have saved there, less a slack, adds up; what it would h
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Generic, TypeVar
 
 from narrowcast.adapt.continued import Budget, Change, Continued
@@ -26,6 +28,7 @@ class Policy:
     is noise. `proof`: the share of its price that a candidate must have earned in the shadow. `effort`: a moved
     content must save this share of what an average one costs. `join`: the price of a join, in messages.
     `warm_s`: how long what moves is sent both ways. `moves` and `joins`: the most that one move may change.
+    `reorganise_s`: how often a plan from nothing is looked at too; None: never.
     """
 
     horizon_s: float = 3600.0
@@ -36,6 +39,7 @@ class Policy:
     warm_s: float = 2.0
     moves: int | None = None
     joins: int | None = None
+    reorganise_s: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("horizon_s", "threshold", "proof", "effort", "join", "warm_s"):
@@ -45,8 +49,16 @@ class Policy:
 
     def price(self, change: Change, cost: float, size: int) -> float:
         """The price of a change in messages, for a plan of so many contents that costs so much a second."""
-        each = self.effort * cost * self.horizon_s / max(size, 1)
+        each = self.least(cost, size) * self.horizon_s
         return change.moves * each + change.joins * self.join + change.warm * self.warm_s
+
+    def allows(self, change: Change) -> bool:
+        """Whether a change is within what one move may change."""
+        return (self.moves is None or change.moves <= self.moves) and (self.joins is None or change.joins <= self.joins)
+
+    def least(self, cost: float, size: int) -> float:
+        """What a single move must save in a second."""
+        return self.effort * cost / max(size, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +69,7 @@ class State(Generic[C]):
     candidate: C | None = None
     earned: float = 0.0
     time: float | None = None
+    looked: float | None = None  # when a plan was last made from nothing, to see what it would be like
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +90,28 @@ def decide(state: State[C], demand: Demand, policy: Policy) -> tuple[State[C], D
     """The next state and what was decided; on a move the candidate is the plan to install, and stays so until
     `moved` or `refused` says what came of it.
 
-    Costs one to three continuations of the plan. Never moves on first sight of a demand.
+    Costs one to three continuations of the plan, and now and then a plan from nothing. Never moves on first sight of a demand.
     """
     earned = _earned(state, demand, policy)
     present = state.present.under(demand)
-    best, change = reach(present, policy)
+    far = policy.reorganise_s is not None and demand.time >= (state.looked or 0.0) + policy.reorganise_s
+    least = policy.least(present.cost, present.size)
+    others = [] if state.candidate is None else [state.candidate.under(demand)]
+    others += [present.reorganised(least)] if far else []
+    best, change = reach(present, policy, others)
     kept, cost = present.cost, best.cost
     price = policy.price(change, kept, present.size)
     gain = kept - cost
     why = _why(gain, kept, price, earned, state.candidate is not None, policy)
-    known = State(present, best if gain > policy.threshold * kept else None, earned, demand.time)
+    held = best if gain > policy.threshold * kept else None
+    known = State(present, held, earned, demand.time, demand.time if far else state.looked)
     return known, Decision(demand.time, kept, cost, change, price, earned, why == "", why or "worth moving")
 
 
 def moved(state: State[C]) -> State[C]:
     """The candidate is in force; nothing is earned yet towards the next move."""
     assert state.candidate is not None
-    return State(state.candidate, None, 0.0, state.time)
+    return replace(state, present=state.candidate, candidate=None, earned=0.0)
 
 
 def refused(state: State[C]) -> State[C]:
@@ -101,25 +119,32 @@ def refused(state: State[C]) -> State[C]:
     return replace(state, candidate=None, earned=0.0)
 
 
-def reach(present: C, policy: Policy) -> tuple[C, Change]:
+def reach(present: C, policy: Policy, others: Iterable[C] = ()) -> tuple[C, Change]:
     """The best plan within reach of the present one, by what it saves over the horizon less its price.
 
-    Tried with the whole budget first; then with less, as long as less is better: the first moves save most.
+    Of those that go on from it, with the whole budget and with parts of it as long as less is better (the first
+    moves save most), and of `others`.
     """
-    moves = present.size if policy.moves is None else policy.moves
     best, change, worth = present, Change(0, 0, 0.0), 0.0
-    for part in (3, 9, 27):
-        limit = max(1, moves // part) if policy.moves is None else max(1, 3 * moves // part)
-        found = present.improved(Budget(limit, policy.joins))
+    for found in chain(_near(present, policy), others):
         step = present.change_to(found)
+        if not policy.allows(step):
+            continue
         net = (present.cost - found.cost) * policy.horizon_s - policy.price(step, present.cost, present.size)
-        if net <= worth and part > 3 and worth > 0:
-            break
         if net > worth:
             best, change, worth = found, step, net
-        if step.moves == 0 and net <= 0:
-            break
     return best, change
+
+
+def _near(present: C, policy: Policy) -> Iterator[C]:
+    """Plans that go on from the present one, with fewer and fewer moves."""
+    moves = max(1, present.size // 3) if policy.moves is None else policy.moves
+    least = policy.least(present.cost, present.size)
+    for part in (1, 3, 9):
+        found = present.improved(Budget(max(1, moves // part), policy.joins, least))
+        yield found
+        if found.cost > (1 - policy.threshold) * present.cost:
+            return
 
 
 def _earned(state: State[C], demand: Demand, policy: Policy) -> float:

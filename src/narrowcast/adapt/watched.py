@@ -24,6 +24,4 @@ def watched(day: Commuter, hours: float = 24.0, *, half_life_s: float = 1800.0, 
 
 
 def _with(interest: Interest, rates: np.ndarray) -> Interest:
-    return Interest(
-        interest.offsets, interest.users, rates, interest.n_users, interest.flow_names, interest.user_names
-    )
+    return Interest(interest.offsets, interest.users, rates, interest.n_users, interest.flow_names, interest.user_names)

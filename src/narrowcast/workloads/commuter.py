@@ -89,9 +89,10 @@ def commuter(
 
     Wherever somebody is, they want `wishes` of the site's `topics`, always the same, popular ones first; and a
     few of the topics that belong to no site all day. People leave around 8:00 and are back around 17:30, but for
-    the share `nights`, who do it the other way round. With `swing=0` everybody stays: a stationary workload. `noise` is the standard deviation of the logarithm of a
-    rate from quarter to quarter of an hour, `churn` the share of wishes that are not there in any of them.
-    `rate` is messages a second if all topics are at their busiest.
+    the share `nights`, who do it the other way round. With `swing=0` everybody stays: a stationary workload.
+    `noise` is the standard deviation of the logarithm of a rate from quarter to quarter of an hour, `churn` the
+    share of wishes that are not there in any of them. `rate` is messages a second if all topics are at their
+    busiest.
 
     >>> day = commuter(users=50, sites=4, topics=10, wishes=3)
     >>> night, noon = day.at(3 * 3600), day.at(12 * 3600)

@@ -1,0 +1,22 @@
+"""The kinds of plans that can be gone on from, and the way in for a plan of any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from narrowcast.adapt.channels import ContinuedChannels
+from narrowcast.adapt.continued import Continued
+from narrowcast.adapt.demand import Demand
+from narrowcast.errors import UnsupportedError
+from narrowcast.model.plan import Plan
+
+KINDS: dict[str, Callable[[Plan, Demand], Continued]] = {
+    "channels": ContinuedChannels.of,
+}
+
+
+def continued(plan: Plan, demand: Demand) -> Continued:
+    """A plan from its folder, under the demand of now."""
+    if plan.kind not in KINDS:
+        raise UnsupportedError(f"{plan.kind} plans cannot be gone on from", works=tuple(KINDS))
+    return KINDS[plan.kind](plan, demand)
