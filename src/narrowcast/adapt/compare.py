@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from narrowcast.adapt.continued import Change, Continued
 from narrowcast.adapt.decide import Policy, State, decide, moved
@@ -27,7 +28,7 @@ Follow = Callable[[Continued, Demand], Continued]
 def account(begin: Continued, demands: Sequence[Demand], follow: Follow) -> Account:
     """Follow a sequence of demands. A plan chosen at one moment is paid for what flows until the next."""
     present, cost, moves, joins, times = begin, 0.0, 0, 0, []
-    for now, later in zip(demands, demands[1:], strict=False):
+    for now, later in pairwise(demands):
         chosen = follow(present, now)
         if chosen is not present:
             before = present.under(now)
@@ -57,7 +58,7 @@ def hourly(every_s: float = 3600.0) -> Follow:
 def oracle(demands: Iterable[Demand]) -> Follow:
     """A plan from nothing at every moment, for what will come instead of what was."""
     order = list(demands)
-    later = {now.time: after for now, after in zip(order, order[1:], strict=False)}
+    later = {now.time: after for now, after in pairwise(order)}
 
     def follow(present: Continued, demand: Demand) -> Continued:
         return present.under(later[demand.time].unseen).anew()

@@ -39,7 +39,7 @@ class Policy:
     warm_s: float = 2.0
     moves: int | None = None
     joins: int | None = None
-    reorganise_s: float | None = None
+    reorganise_s: float | None = 3600.0
 
     def __post_init__(self) -> None:
         for name in ("horizon_s", "threshold", "proof", "effort", "join", "warm_s"):
@@ -90,13 +90,15 @@ def decide(state: State[C], demand: Demand, policy: Policy) -> tuple[State[C], D
     """The next state and what was decided; on a move the candidate is the plan to install, and stays so until
     `moved` or `refused` says what came of it.
 
-    Costs one to three continuations of the plan, and now and then a plan from nothing. Never moves on first sight of a demand.
+    Costs one to three continuations of the plan, and now and then a plan from nothing. Never moves on first sight
+    of a demand.
     """
     earned = _earned(state, demand, policy)
     present = state.present.under(demand)
     far = policy.reorganise_s is not None and demand.time >= (state.looked or 0.0) + policy.reorganise_s
     least = policy.least(present.cost, present.size)
-    others = [] if state.candidate is None else [state.candidate.under(demand)]
+    # The candidate of before, with a place for what it does not know yet.
+    others = [] if state.candidate is None else [state.candidate.under(demand).improved(Budget(moves=0))]
     others += [present.reorganised(least)] if far else []
     best, change = reach(present, policy, others)
     kept, cost = present.cost, best.cost
