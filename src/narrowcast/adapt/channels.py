@@ -11,6 +11,7 @@ import numpy as np
 from narrowcast import channels
 from narrowcast.adapt.continued import Budget, Change
 from narrowcast.adapt.demand import Demand
+from narrowcast.adapt.numbers import agreed
 from narrowcast.adapt.tally import Tally
 from narrowcast.channels.folder import as_plan
 from narrowcast.channels.plan import ChannelPlan
@@ -125,8 +126,8 @@ class ContinuedChannels:
         """Numbered so that as many flows as possible are where they were."""
         made = self._made(Budget(), None)
         s = self.settings
-        session = _agreed(made.session, self.session, s.sessions)
-        group = _agreed(_groups(made), _groups(self), s.groups)
+        session = agreed(made.session, self.session, s.sessions)
+        group = agreed(_groups(made), _groups(self), s.groups)
         renumbered = np.zeros(s.sessions, np.int64)
         renumbered[session[: made.group.size]] = group[made.group]
         known = made.session >= 0
@@ -184,13 +185,3 @@ def settings_of(plan: Plan) -> Settings:
 def _groups(plan: ContinuedChannels) -> Ints:
     """The group of each flow, −1 where it has none."""
     return np.where(plan.session >= 0, plan.group[plan.session], -1) if plan.group.size else plan.session
-
-
-def _agreed(new: Ints, old: Ints, n: int) -> Ints:
-    """A number for each of n labels, so that as many flows as possible keep theirs."""
-    from scipy.optimize import linear_sum_assignment
-
-    both = (new >= 0) & (old >= 0)
-    shared = np.bincount(new[both] * n + old[both], minlength=n * n).reshape(n, n)
-    found: Ints = linear_sum_assignment(shared, maximize=True)[1].astype(np.int64)
-    return found

@@ -7,11 +7,17 @@ from collections.abc import Callable
 from narrowcast.adapt.channels import ContinuedChannels
 from narrowcast.adapt.continued import Continued
 from narrowcast.adapt.demand import Demand
+from narrowcast.adapt.filters import ContinuedFilters
+from narrowcast.adapt.queries import ContinuedQueries
+from narrowcast.adapt.semantic import ContinuedSemantic
 from narrowcast.errors import UnsupportedError
 from narrowcast.model.plan import Plan
 
 KINDS: dict[str, Callable[[Plan, Demand], Continued]] = {
     "channels": ContinuedChannels.of,
+    "filters": ContinuedFilters.of,
+    "queries": ContinuedQueries.of,
+    "semantic": ContinuedSemantic.of,
 }
 
 

@@ -44,16 +44,13 @@ class Record:
             smooth, weight = fade * smooth + (1 - fade) * counted, fade * weight + 1 - fade
             held = (since < end) & (end <= until)
             pairs = [(k, users[1][i]) for i in np.flatnonzero(held) for k in wanted[i]]
-            named = {"flow_names": names, "user_names": users[0]}
             at = np.array(pairs, np.int64).reshape(-1, 2)
-            made = [Interest.from_pairs(at[:, 0], at[:, 1], rates, **named) for rates in (smooth / weight, counted)]
-            yield Demand(
-                float(end),
-                *made,
-                self._profiles(held),
-                self._nodes(),
-                self.messages.slice(low, min(SAMPLE, high - low)),
+            now, latest = (
+                Interest.from_pairs(at[:, 0], at[:, 1], rates, flow_names=names, user_names=users[0])
+                for rates in (smooth / weight, counted)
             )
+            sample = self.messages.slice(low, min(SAMPLE, high - low))
+            yield Demand(float(end), now, latest, self._profiles(held), self._nodes(), sample)
 
     def _flows(self) -> tuple[list[str], Ints]:
         """The names of all flows of the log, and the flow of each message."""
