@@ -1,4 +1,4 @@
-"""What every kind of plan that is gone on from must keep: sound, never dearer by its own doing, and cheap to compare."""
+"""What every kind of plan that is gone on from must keep: sound, never dearer by its own doing, moves counted right."""
 
 from __future__ import annotations
 

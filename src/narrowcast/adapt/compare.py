@@ -55,13 +55,13 @@ def hourly(every_s: float = 3600.0) -> Follow:
     return follow
 
 
-def oracle(demands: Iterable[Demand]) -> Follow:
-    """A plan from nothing at every moment, for what will come instead of what was."""
+def oracle(demands: Iterable[Demand], every_s: float = 3600.0) -> Follow:
+    """A plan from nothing at every full hour, for what will come instead of what was."""
     order = list(demands)
     later = {now.time: after for now, after in pairwise(order)}
 
     def follow(present: Continued, demand: Demand) -> Continued:
-        return present.under(later[demand.time].unseen).anew()
+        return present.under(later[demand.time].unseen).anew() if demand.time % every_s == 0 else present
 
     return follow
 

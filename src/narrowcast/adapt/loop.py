@@ -39,7 +39,7 @@ def at_once(move: Move) -> bool:
 
 @dataclass
 class Loop:
-    """Follows demand with one plan. `step` is all there is to it; `run` is for demands at hand."""
+    """Follows demand, beginning with the plan `present`. `step` is all there is to it; `run` is for demands at hand."""
 
     present: Continued
     policy: Policy
@@ -52,20 +52,21 @@ class Loop:
 
     def step(self, demand: Demand) -> dict[str, Any]:
         """One demand: the row for the timeline."""
+        first = self.present.under(demand).cost
         self.state, decision = decide(self.state, demand, self.policy)
         if not decision.move or self.state.candidate is None:
-            return row_of(decision, installed=False)
+            return row_of(decision, first, installed=False)
         try:
             move = self._move(self.state.candidate, decision)
         except NarrowcastError as error:  # an unsound plan, first of all: never installed
             log.warning("the plan is not installed: %s", error)
             self.state = refused(self.state)
-            return row_of(decision, installed=False, why=str(error))
+            return row_of(decision, first, installed=False, why=str(error))
         if not self.install(move):
             self.state = refused(self.state)
-            return row_of(decision, installed=False, why="rolled back: not everybody prepared for it")
+            return row_of(decision, first, installed=False, why="rolled back: not everybody prepared for it")
         self.state, self.installed = moved(self.state), move.plan
-        return row_of(decision, installed=True)
+        return row_of(decision, first, installed=True)
 
     def _move(self, candidate: Continued, decision: Decision) -> Move:
         plan = certify(candidate.plan())

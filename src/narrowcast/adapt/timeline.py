@@ -10,14 +10,16 @@ from typing import Any
 from narrowcast.adapt.decide import Decision
 
 TIMELINE = "timeline.jsonl"
-#: `kept`: cost a second had the plan stayed as it was before; `now`: of the plan in force after the decision.
-COLUMNS = ("time", "kept", "now", "best", "replanned", "moves", "joins", "price", "earned", "why")
+#: `first`: cost a second had the first plan stayed; `kept`: had the plan stayed that was in force before the decision;
+#: `now`: of the plan in force after it; `best`: of the best one in reach.
+COLUMNS = ("time", "first", "kept", "now", "best", "replanned", "moves", "joins", "price", "earned", "why")
 
 
-def row_of(decision: Decision, *, installed: bool, why: str | None = None) -> dict[str, Any]:
+def row_of(decision: Decision, first: float, *, installed: bool, why: str | None = None) -> dict[str, Any]:
     """One row. `replanned` is 1 where another plan was installed, and then `moves` and `joins` are its own."""
     return {
         "time": decision.time,
+        "first": first,
         "kept": decision.kept,
         "now": decision.best if installed else decision.kept,
         "best": decision.best,
@@ -46,15 +48,15 @@ def read(folder: str | Path) -> list[dict[str, Any]]:
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What adapting came to: costs now and had nothing moved at the last decision, re-plans and moves in all.
+    """What adapting came to: costs now and had nothing ever moved (`kept`), re-plans and moves in all.
 
     >>> summary([])["replans"]
     0
     """
-    last = rows[-1] if rows else {"kept": 0.0, "now": 0.0, "time": None, "why": ""}
+    last = rows[-1] if rows else {"first": 0.0, "now": 0.0, "time": None, "why": ""}
     return {
         "time": last["time"],
-        "kept": last["kept"],
+        "kept": last["first"],
         "now": last["now"],
         "replans": sum(row["replanned"] for row in rows),
         "moves": sum(row["moves"] for row in rows),

@@ -82,7 +82,7 @@ def _total(rows: list[dict[str, Any]]) -> str:
 
 def _row(row: dict[str, Any]) -> tuple[object, ...]:
     hours = f"{row['time'] / 3600:.2f} h"
-    return hours, row["kept"], row["now"], row["replanned"], row["moves"], row["joins"], row["why"]
+    return hours, row["first"], row["now"], row["replanned"], row["moves"], row["joins"], row["why"]
 
 
 def _replay(
