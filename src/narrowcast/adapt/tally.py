@@ -16,8 +16,8 @@ class Tally:
 
     >>> interest = Interest.from_pairs([0, 0, 1, 2], [0, 1, 1, 2], [4.0, 2.0, 1.0])
     >>> tally = Tally(interest, np.array([0, 0, 1]), np.array([0, 0]), 1.0, 1.0)
-    >>> tally.cost, tally.cost_of_moving(1, 1), tally.cost
-    (34.0, 1.0, 34.0)
+    >>> tally.cost, tally.costs_of_moving(1).tolist(), tally.cost
+    (34.0, [0.0, 1.0], 34.0)
     >>> tally.move(1, 1); tally.cost
     35.0
     """
@@ -32,20 +32,25 @@ class Tally:
     def cost(self) -> float:
         return float(sum(level.cost for level in self._levels))
 
-    def cost_of_moving(self, flow: int, to: int) -> float:
-        """How much more it would cost with the flow in another session."""
-        before = self.cost
+    def costs_of_moving(self, flow: int) -> Floats:
+        """How much more it would cost with the flow in each session; 0 for its own. O(audience · sessions)."""
+        users, rate = self._interest.users_of(flow), float(self._interest.rates[flow])
         home = int(self.session[flow])
-        self.move(flow, to)
-        after = self.cost
-        self.move(flow, home)
-        return after - before
+        sessions, groups = self._levels
+        for level, at in ((sessions, home), (groups, int(self._group[home]))):
+            level.change(users, rate, at, -1)
+        found: Floats = sessions.costs_of_adding(users, rate) + groups.costs_of_adding(users, rate)[self._group]
+        for level, at in ((sessions, home), (groups, int(self._group[home]))):
+            level.change(users, rate, at, 1)
+        rest: Floats = found - found[home]
+        return rest
 
     def move(self, flow: int, to: int) -> None:
         users, rate = self._interest.users_of(flow), float(self._interest.rates[flow])
         home = int(self.session[flow])
         for level, a, b in zip(self._levels, (home, self._group[home]), (to, self._group[to]), strict=True):
-            level.shift(users, rate, int(a), int(b))
+            level.change(users, rate, int(a), -1)
+            level.change(users, rate, int(b), 1)
         self.session[flow] = to
 
 
@@ -65,9 +70,15 @@ class _Level:
     def cost(self) -> float:
         return self.price * float(self.rate @ self.members)
 
-    def shift(self, users: Ints, rate: float, home: int, to: int) -> None:
-        for at, by in ((home, -1), (to, 1)):
-            row = self.counts[at]
-            row[users] += by
-            self.members[at] += by * int(np.count_nonzero(row[users] == (by == 1)))
-            self.rate[at] += by * rate
+    def change(self, users: Ints, rate: float, at: int, by: int) -> None:
+        """A flow comes (by = 1) or goes (by = −1)."""
+        row = self.counts[at]
+        row[users] += by
+        self.members[at] += by * int(np.count_nonzero(row[users] == (by == 1)))
+        self.rate[at] += by * rate
+
+    def costs_of_adding(self, users: Ints, rate: float) -> Floats:
+        """How much more a flow of these users costs here, in each."""
+        new = np.count_nonzero(self.counts[:, users] == 0, axis=1)
+        found: Floats = self.price * (self.rate * new + rate * (self.members + new))
+        return found
