@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from narrowcast.adapt import timeline
 from narrowcast.channels.folder import as_plan
 from narrowcast.evaluate import certify
 from narrowcast.model import Interest
+from narrowcast.model import snapshot as snapshots
 from narrowcast.model.plan import save
 from narrowcast.runtime import records
 from narrowcast.runtime.backbone import Backbone, backbone
@@ -103,15 +105,25 @@ async def publish(connection: Connection, acked: list[int], stop: asyncio.Event)
         acked.extend(row["n"] for row in rows)
 
 
-async def keep_statistics(base: Backbone, kept: PlainStatistics, people: People, shown: list[float]) -> None:
-    """A snapshot a second; `shown` gets the times of those that show a changed wish."""
+async def keep_statistics(base: Backbone, kept: PlainStatistics, people: People) -> None:
+    """A snapshot a second."""
     while True:
         while entries := (await base.log.read(0, kept.at, most=512)).entries:
             kept.take(entries, time.time())
-        made = kept.write(people.profiles(), time.time())
-        if any(name.endswith("b") for name in made.interest["subscriber"].to_pylist()):
-            shown.append(made.written_at)
+        kept.write(people.profiles(), time.time())
         await asyncio.sleep(1.0)
+
+
+async def watch_statistics(out: Path, shown: list[float]) -> None:
+    """`shown` gets the times of the snapshots that show a changed wish."""
+    number = -1
+    while True:
+        found = await asyncio.to_thread(snapshots.latest, out, after=number)
+        if found is not None:
+            number = found.number
+            if any(name.endswith("b") for name in found.interest["subscriber"].to_pylist()):
+                shown.append(found.written_at)
+        await asyncio.sleep(0.2)
 
 
 async def moved(base: Backbone) -> float:
@@ -123,19 +135,42 @@ async def moved(base: Backbone) -> float:
         await asyncio.sleep(0.1)
 
 
-def adapting(local: Local, snapshots: Path) -> subprocess.Popen[bytes]:
-    text = local.configuration() + "[adapt]\nhorizon = 120\nevery = 1\n"
+def adapting(local: Local, plain: Path | None) -> subprocess.Popen[bytes]:
+    """The command itself, on statistics of this test or with Spark."""
+    text = local.configuration() + "[adapt]\nhorizon = 120\nevery = 2\nhalf_life = 5\n"
     (local.data / "adapt.toml").write_text(text)
     command = [sys.executable, "-m", "narrowcast.cli", "adapt", "--config", str(local.data / "adapt.toml")]
     with (local.data / "adapt.log").open("ab") as out:
-        return subprocess.Popen([*command, "--snapshots", str(snapshots)], stdout=out, stderr=out)
+        given = [] if plain is None else ["--snapshots", str(plain)]
+        return subprocess.Popen([*command, *given], stdout=out, stderr=out)
 
 
-@pytest.mark.timeout(240)
+async def begun(process: subprocess.Popen[bytes], folder: Path, seconds: float) -> None:
+    """Until the first look is in the timeline."""
+    async with asyncio.timeout(seconds):
+        while not timeline.read(folder):
+            assert process.poll() is None, (folder.parent / "adapt.log").read_text()
+            await asyncio.sleep(0.2)
+
+
+@pytest.mark.timeout(300)
 def test_half_of_the_subscribers_change_and_the_plan_follows_without_a_message_missed_or_repeated(
     tmp_path: Path,
 ) -> None:
-    local = Local(tmp_path / "data", make_plan(tmp_path / "plan"), multicast=DdsSettings(domain=66), sync="2m")
+    trial(tmp_path, tmp_path / "snapshots", domain=66)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+def test_the_same_with_the_statistics_that_spark_keeps(tmp_path: Path) -> None:
+    if find_spec("narrowcast.pipeline.stream_statistics") is None:
+        pytest.skip("the streaming statistics are not here")
+    trial(tmp_path, None, domain=67)
+
+
+def trial(tmp_path: Path, plain: Path | None, domain: int) -> None:
+    """The whole story; `plain` is where this test writes statistics itself."""
+    local = Local(tmp_path / "data", make_plan(tmp_path / "plan"), multicast=DdsSettings(domain=domain), sync="2m")
     history, acked, shown = History(), [], []
     people = People(history)
     process: list[subprocess.Popen[bytes]] = []
@@ -152,13 +187,14 @@ def test_half_of_the_subscribers_change_and_the_plan_follows_without_a_message_m
                 for person in range(PEOPLE):
                     await people.subscribe(edges[person % EDGES], person, later=False)
                 background.append(asyncio.ensure_future(publish(publisher, acked, stop)))
-                kept = PlainStatistics(tmp_path / "snapshots", "symbol", 5.0, wants)
-                background.append(asyncio.ensure_future(keep_statistics(base, kept, people, shown)))
-                process.append(adapting(local, tmp_path / "snapshots"))
-                async with asyncio.timeout(60):
-                    while not timeline.read(local.data / "adapt"):
-                        await asyncio.sleep(0.2)
-                await asyncio.sleep(3)
+                if plain is not None:
+                    kept = PlainStatistics(plain, "symbol", 5.0, wants)
+                    background.append(asyncio.ensure_future(keep_statistics(base, kept, people)))
+                process.append(adapting(local, plain))
+                await begun(process[0], local.data / "adapt", 60 if plain else 150)
+                out = plain or local.data / "adapt" / "statistics" / "snapshots"
+                background.append(asyncio.ensure_future(watch_statistics(out, shown)))
+                await asyncio.sleep(4)
                 assert not any(row["replanned"] for row in timeline.read(local.data / "adapt"))
                 for person in range(PEOPLE // 2, PEOPLE):
                     await people.leave(person)
@@ -193,7 +229,9 @@ def test_half_of_the_subscribers_change_and_the_plan_follows_without_a_message_m
     assert verdict.sound, str(verdict)
     rows = timeline.read(local.data / "adapt")
     (replanned, *_) = [row for row in rows if row["replanned"]]
-    print(f"moved {at - shown[0]:.1f} s after the statistics showed it; {verdict}; {json.dumps(replanned)}")
+    seconds = (rows[-1]["time"] - rows[0]["time"]) or 1.0
+    print(f"{len(acked)} messages, {len(acked) / seconds:,.0f}/s; {verdict}; {json.dumps(replanned)}")
+    print(f"moved {at - shown[0]:.1f} s after the statistics showed it")
     assert at - shown[0] < LIMIT_S
     assert replanned["now"] < replanned["kept"]
     assert len(acked) > 5000

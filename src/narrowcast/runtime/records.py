@@ -20,12 +20,12 @@ from typing import Any
 
 LEASE = "lease"
 EPOCH = "epoch"
+OFFER = "offer"
 PLAN = "plan."
 SUBSCRIPTION = "sub."
 NODE = "node."
 SOURCE = "source."
 FILTER = "filter."
-OFFER = "offer"
 
 
 def named(prefix: str, name: str) -> str:
