@@ -160,8 +160,9 @@ def test_half_of_the_subscribers_change_and_the_plan_follows_without_a_message_m
     trial(tmp_path, tmp_path / "snapshots", domain=66)
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_the_same_with_the_statistics_that_spark_keeps(tmp_path: Path) -> None:
     if find_spec("narrowcast.pipeline.stream_statistics") is None:
         pytest.skip("the streaming statistics are not here")
@@ -191,7 +192,7 @@ def trial(tmp_path: Path, plain: Path | None, domain: int) -> None:
                     kept = PlainStatistics(plain, "symbol", 5.0, wants)
                     background.append(asyncio.ensure_future(keep_statistics(base, kept, people)))
                 process.append(adapting(local, plain))
-                await begun(process[0], local.data / "adapt", 60 if plain else 150)
+                await begun(process[0], local.data / "adapt", 60 if plain else 300)
                 out = plain or local.data / "adapt" / "statistics" / "snapshots"
                 background.append(asyncio.ensure_future(watch_statistics(out, shown)))
                 await asyncio.sleep(4)

@@ -34,7 +34,7 @@ class Policy:
     horizon_s: float = 3600.0
     threshold: float = 0.02
     proof: float = 0.1
-    effort: float = 0.25
+    effort: float = 0.2
     join: float = 10.0
     warm_s: float = 2.0
     moves: int | None = None
@@ -69,7 +69,9 @@ class State(Generic[C]):
     candidate: C | None = None
     earned: float = 0.0
     time: float | None = None
-    looked: float | None = None  # when a plan was last made from nothing, to see what it would be like
+    looked: float | None = (
+        None  # when a plan was last made from nothing to see what it would be like, or the first look
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,8 @@ def decide(state: State[C], demand: Demand, policy: Policy) -> tuple[State[C], D
     """
     earned = _earned(state, demand, policy)
     present = state.present.under(demand)
-    far = policy.reorganise_s is not None and demand.time >= (state.looked or 0.0) + policy.reorganise_s
+    looked = demand.time if state.looked is None else state.looked
+    far = policy.reorganise_s is not None and demand.time >= looked + policy.reorganise_s
     least = policy.least(present.cost, present.size)
     # The candidate of before, with a place for what it does not know yet.
     others = [] if state.candidate is None else [state.candidate.under(demand).improved(Budget(moves=0))]
@@ -106,7 +109,7 @@ def decide(state: State[C], demand: Demand, policy: Policy) -> tuple[State[C], D
     gain = kept - cost
     why = _why(gain, kept, price, earned, state.candidate is not None, policy)
     held = best if gain > policy.threshold * kept else None
-    known = State(present, held, earned, demand.time, demand.time if far else state.looked)
+    known = State(present, held, earned, demand.time, demand.time if far else looked)
     return known, Decision(demand.time, kept, cost, change, price, earned, why == "", why or "worth moving")
 
 
@@ -152,16 +155,11 @@ def _near(present: C, policy: Policy) -> Iterator[C]:
 def _earned(state: State[C], demand: Demand, policy: Policy) -> float:
     """What the candidates have saved so far on demand they were not made for; never below nothing."""
     if state.candidate is None or state.time is None:
-        return max(0.0, state.earned - _lapse(state, demand))
+        return 0.0  # without a candidate there is nothing to believe in: what was earned before is forgotten
     unseen = demand.unseen
     kept, other = state.present.under(unseen).cost, state.candidate.under(unseen).cost
     seconds = demand.time - state.time
     return max(0.0, state.earned + (kept - other - policy.threshold * kept) * seconds)
-
-
-def _lapse(state: State[C], demand: Demand) -> float:
-    """Without a candidate there is nothing to believe in: what was earned before is forgotten."""
-    return state.earned
 
 
 def _why(gain: float, kept: float, price: float, earned: float, shadowed: bool, policy: Policy) -> str:
