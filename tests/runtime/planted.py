@@ -254,6 +254,17 @@ class FiltersByAnOldTable(Broker):
         self._tables = kept
 
 
+class TakesBackWhatWasCommitted(Coordinator):
+    """Gives a plan up although markers of it may stand in the log, and uses its number again."""
+
+    def _committing(self, now: float) -> None:
+        super()._committing(now)
+        if self._record.get("trying") is not None:
+            self._set_epoch(phase="steady", next=None, trying=None, refused=self._record["trying"]["number"])
+            self._plans.discard(self._record["next"])
+            self._do(Write(self._request(), f"plan.{self._record['next']}", None))
+
+
 def narrows_a_merge(wanted: PlanWanted, rng: Random) -> Routing:
     """Leaves a condition out of a channel's content, or a flow out of a session, with the members unchanged."""
     found = random_plan(wanted, rng)
@@ -305,5 +316,6 @@ BUGS: dict[str, Parts] = {
     "takes a plan made for another profile": Parts(edge=TakesAnyPlan),
     "starts a subscription late": Parts(edge=StartsLate),
     "forgets the rest of an audience": Parts(source=ForgetsTheRest),
+    "takes back what was committed": Parts(coordinator=TakesBackWhatWasCommitted),
     "promises too much after a restart": Parts(source=PromisesTooMuchAfterRestart),
 }

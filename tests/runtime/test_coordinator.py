@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -202,3 +203,61 @@ def test_who_asks_for_a_new_plan_gets_one_but_not_faster_than_the_pause_allows()
     assert len(store.asked) == before
     store.run(found, found.step(Tick(), 1.2), 1.2)
     assert len(store.asked) == before + 1
+
+
+def offered(store: Store, found: Coordinator, now: float) -> None:
+    """Another plan is offered, and made into a routing."""
+    store.run(found, found.step(store.put(records.OFFER, {"number": 1, "folder": "plans/1"}), now), now)
+    store.run(found, found.step(Tick(), now + 0.2), now + 0.2)
+    assert store.asked[-1].offer == {"number": 1, "folder": "plans/1"}
+    store.run(found, found.step(Planned(store.asked[-1].request, Routing({})), now + 0.2), now + 0.2)
+
+
+def with_an_edge(store: Store) -> Coordinator:
+    found = leader(store)
+    store.run(found, found.step(Planned(store.asked[-1].request, None), 1.0), 1.0)
+    edge = store.put(records.named(records.NODE, "edge"), {"role": "edge", "ready": 0, "beat": 1})
+    store.run(found, found.step(edge, 1.0), 1.0)
+    store.run(found, found.step(Tick(), 1.2), 1.2)
+    store.run(found, found.step(Planned(store.asked[-1].request, None), 1.2), 1.2)
+    return found
+
+
+def test_another_plan_is_taken_back_if_somebody_does_not_prepare_for_it() -> None:
+    store = Store()
+    found = with_an_edge(store)
+    offered(store, found, 1.4)
+    assert (store.record(records.EPOCH)["phase"], store.record(records.EPOCH)["next"]) == ("preparing", 1)
+    found.settings = replace(found.settings, move=1.0)
+    store.run(found, found.step(Tick(), 2.3), 2.3)
+    assert store.record(records.EPOCH)["phase"] == "preparing"
+    store.run(found, found.step(Tick(), 2.7), 2.7)
+    after = store.record(records.EPOCH)
+    assert (after["phase"], after["current"], after["next"], after["refused"]) == ("steady", 0, None, 1)
+    assert store.markers == {0: [], 1: []}
+    assert found.counts["rolled back"] == 1
+    assert store.asked[-1].offer is None, "the plan in force is made anew, and the refused one not tried again"
+    assert store.asked[-1].epoch == 2, "a number is never used again"
+    assert store.values["plan.1"][0] is None
+
+
+def test_another_plan_that_everybody_prepares_for_stays_in_force_for_whoever_leads_next() -> None:
+    store = Store()
+    found = with_an_edge(store)
+    offered(store, found, 1.4)
+    ready = store.put(records.named(records.NODE, "edge"), {"role": "edge", "ready": 1, "beat": 2})
+    store.run(found, found.step(ready, 1.7), 1.7)
+    done = store.record(records.EPOCH)
+    assert (done["phase"], done["current"], done["offer"]["number"], done["trying"]) == ("steady", 1, 1, None)
+    leader(store, "next", now=9.0)
+    assert store.asked[-1].offer == {"number": 1, "folder": "plans/1"}
+
+
+def test_an_offer_of_which_no_routing_can_be_made_is_refused_once() -> None:
+    store = Store()
+    found = with_an_edge(store)
+    store.run(found, found.step(store.put(records.OFFER, {"number": 1, "folder": "gone"}), 1.4), 1.4)
+    store.run(found, found.step(Planned(store.asked[-1].request, None), 1.5), 1.5)
+    assert store.record(records.EPOCH)["refused"] == 1
+    store.run(found, found.step(Tick(), 1.9), 1.9)
+    assert store.asked[-1].offer is None

@@ -74,8 +74,17 @@ def test_every_fault_and_every_way_through_the_system_occurs_in_the_schedules() 
         counts.update(passed(simulate(Schedule(seed=seed, slow=True, batches=80))).counts)
     faults = ["loss", "repeat", "reorder", "corrupt", "crash", "pause", "partition", "outage", "churn", "epoch"]
     ways = ["engine loss", "edge repairs", "edge blinded", "edge gaps", "broker filtered", "client repeated"]
-    ways += ["coordinator stepped down", "coordinator buried", "edge filtered by flow", "edge filtered by session"]
+    ways += ["coordinator stepped down", "coordinator buried", "coordinator rolled back"]
+    ways += ["edge filtered by flow", "edge filtered by session"]
     assert [name for name in faults + ways if not counts[name]] == []
+
+
+def test_plans_are_taken_back_in_many_schedules_and_installed_in_others() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(30):
+        counts.update(passed(simulate(Schedule(seed=seed, offers=4, pauses=3, partitions=2, batches=60))).counts)
+    assert counts["coordinator rolled back"] >= 10
+    assert counts["epoch"] > 100
 
 
 def test_what_is_held_does_not_grow_with_time() -> None:

@@ -20,6 +20,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "tree_demand": {"levels": 5},
     "overlay": {"brokers": 40},
     "rectangles": {"n": 20},
+    "commuter": {"users": 20, "sites": 4, "topics": 10, "wishes": 3},
 }
 EVERY = pytest.mark.parametrize("kind", nc.workloads.WORKLOADS)
 
@@ -32,6 +33,8 @@ def arrays(made: Any) -> list[Any]:
         return [made.offsets, made.users, made.rates]
     if isinstance(made, nc.Topology):
         return [made.edges, made.cost, made.delay, np.array(made.roles)]
+    if isinstance(made, nc.workloads.Commuter):
+        return [made.user, made.flow, made.place, made.base, made.leaves, made.returns]
     return [made.words, made.flow, made.chance]
 
 

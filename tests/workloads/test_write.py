@@ -23,6 +23,7 @@ from narrowcast.workloads.tables.write import FORMATS, TABLES
 
 COLUMNS = {
     "subscriptions": ("subscriber", "profile"),
+    "wishes": ("subscriber", "profile", "since", "until"),
     "messages": ("ts",),
     "flows": ("flow", "rate"),
     "interest": ("flow", "subscriber"),

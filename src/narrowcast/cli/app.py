@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from narrowcast.cli.adapt import adapt
 from narrowcast.cli.answer import answer
 from narrowcast.cli.calibrate import calibrate
 from narrowcast.cli.check import check
@@ -59,7 +60,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     START: (demo, profile, match, generate, measure),
     PLANS: (check, explain, report, whatif, diff),
     USES: (export, replay, answer, calibrate),
-    LIVE: (up, publish, subscribe, top, down),
+    LIVE: (up, publish, subscribe, adapt, top, down),
     ROLES: (preflight, coordinator, source, broker, edge),
     STUDIES: (reproduce,),
 }

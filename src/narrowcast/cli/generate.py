@@ -19,6 +19,7 @@ class Workload(StrEnum):
     tree_demand = "tree_demand"
     overlay = "overlay"
     rectangles = "rectangles"
+    commuter = "commuter"
 
 
 class Format(StrEnum):
@@ -47,6 +48,7 @@ def generate(
 
     market: trading desks and symbols. mechanical: a middleware cell with nested roles. random: no structure at
     all. tree_demand: users under a multicast tree. overlay: brokers, gateways and clients. rectangles: range queries.
+    commuter: people who are at work by day and at home by night; wishes says when each subscription holds.
 
     Examples:
 

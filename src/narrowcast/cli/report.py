@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +16,9 @@ def report(
     plan: Annotated[Path, typer.Argument(help="A folder with a plan, of any kind.")],
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
     whatif: Annotated[Path | None, typer.Option(help="What `narrowcast whatif` wrote, for the what-if curve.")] = None,
+    timeline: Annotated[
+        Path | None, typer.Option(help="The folder where `narrowcast adapt` keeps its timeline, to show how it went.")
+    ] = None,
     sweep: Annotated[
         bool, typer.Option(help="Without --whatif: try other budgets quickly, for at most some seconds.")
     ] = True,
@@ -30,6 +33,8 @@ def report(
         narrowcast report plan --out report.html
 
         narrowcast report plan --whatif whatif.json
+
+        narrowcast report plan --timeline .narrowcast/adapt
     """
     from narrowcast.model.plan import load
     from narrowcast.web import quick_sweep, read_whatif, report_page
@@ -42,12 +47,23 @@ def report(
         with notes.status("trying other budgets"):
             asked = quick_sweep(found)
     with notes.status("drawing"):
-        text = report_page(found, asked)
+        text = report_page(found, asked, _timeline(timeline))
     _write(out, text)
     if json:
         print_json({"out": out, "bytes": len(text.encode()), "whatif": asked is not None})
         return
     output.print(f"Written to {out} ({len(text.encode()) / 1e6:.1f} MB)", markup=False)
+
+
+def _timeline(folder: Path | None) -> list[dict[str, Any]]:
+    from narrowcast.adapt.timeline import TIMELINE, read
+
+    if folder is None:
+        return []
+    rows = read(folder)
+    if not rows:
+        raise InputError(f"{folder}: no timeline here (no {TIMELINE} with a row)", name="timeline", got=str(folder))
+    return rows
 
 
 def _write(out: Path, text: str) -> None:

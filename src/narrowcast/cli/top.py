@@ -15,6 +15,7 @@ EDGES = (
     "subscriber", "profiles", "useful/s", "useful", "by group", "by session", "by flow", "by profile", "repaired",
     "lag",
 )  # fmt: skip
+ADAPTING = ("kept", "now", "replans", "moves", "joins", "why")
 
 
 def top(
@@ -82,11 +83,14 @@ def _tables(found: dict[str, Any]) -> list[Any]:
         (g["group"], g["messages_s"], _share(g["share"]), _share(g["predicted"]), g["members"]) for g in found["groups"]
     ]
     edges = [_row(edge) for edge in found["edges"]]
+    adapting = found.get("adapting")
+    rows = [tuple(adapting[name] for name in ADAPTING)] if adapting else []
     nodes = [(n["name"], n["role"], n["frames_s"], n["bytes_s"], n["trouble"]) for n in found["nodes"]]
     return [
         table(title, ("process", "role", "frames/s", "bytes/s", "trouble"), nodes, numbers=("frames/s", "bytes/s")),
         table("Groups", GROUPS, groups, numbers=GROUPS[1:]),
         table("Subscribers (measured / predicted)", EDGES, edges, numbers=EDGES[1:]),
+        *([table("Adapting", ("cost kept", "cost now", *ADAPTING[2:]), rows, numbers=ADAPTING[:-1])] if rows else []),
     ]
 
 

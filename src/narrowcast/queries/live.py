@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -9,6 +11,7 @@ from narrowcast.errors import InputError
 from narrowcast.queries.boxes import Floats, as_boxes
 from narrowcast.queries.constants import Constants
 from narrowcast.queries.pair import Pair
+from narrowcast.queries.plan import check_cover
 from narrowcast.queries.problem import BoxProblem, Set, Terms, total_terms, united
 from narrowcast.queries.procedures import Procedure, as_procedure
 from narrowcast.queries.sizes import Area, SizeFunction, as_sizes
@@ -21,6 +24,7 @@ class LivePlan:
     touched take the best of all merges with others and single-query splits until none gains (the moves of
     directed search, on what changed only). A change costs O(sets) a step instead of a whole plan; the
     plan drifts slowly from what starting over would give, and `restart` starts over if that is cheaper.
+    It begins with `sets`, or with those that pair merging finds.
 
     >>> live = LivePlan([[[0, 2], [0, 1]]], km=10, kt=9, ku=1)
     >>> live.add([[0, 1], [0, 2]]), live.sets
@@ -42,6 +46,7 @@ class LivePlan:
         procedure: str | Procedure = "rectangle",
         size: SizeFunction | None = None,
         constants: Constants | None = None,
+        sets: Iterable[Sequence[int]] | None = None,
     ) -> None:
         given = {name: value for name, value in (("km", km), ("kt", kt), ("ku", ku)) if value is not None}
         sizes = as_sizes(size)
@@ -52,7 +57,8 @@ class LivePlan:
         self._sets: dict[int, Set] = {}  # by a name that is never used again
         self._set_of: dict[int, int] = {}  # query to the name of its set
         self._next = 0
-        for members in Pair()(self._problem):
+        given_sets = Pair()(self._problem) if sets is None else check_cover(list(sets), self._problem.n)
+        for members in given_sets:
             self._new_set(members)
 
     @property
@@ -98,6 +104,10 @@ class LivePlan:
         rest = tuple(q for q in self._sets.pop(name) if q != query)
         if rest:
             self._settle([self._new_set(rest)])
+
+    def settle(self, queries: Iterable[int]) -> None:
+        """Look again at the sets of these queries, as after a change."""
+        self._settle(sorted({self._set_of[query] for query in queries if query in self._set_of}))
 
     def restart(self) -> bool:
         """Plan from nothing and keep that if it is cheaper; whether it was."""

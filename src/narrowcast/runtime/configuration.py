@@ -24,7 +24,7 @@ from narrowcast.transport.dds_config import DdsSettings
 ROLES = ("coordinator", "source", "broker", "edge")
 _TOP: dict[str, type | tuple[type, ...]] = {
     "nats": str, "system": str, "shards": int, "replicas": int, "multicast": dict, "overlay": dict,
-    "coordinator": dict, "source": dict, "broker": dict, "edge": dict,
+    "coordinator": dict, "source": dict, "broker": dict, "edge": dict, "adapt": dict,
 }  # fmt: skip
 _PARTS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "multicast": {
@@ -49,7 +49,12 @@ _PARTS: dict[str, dict[str, type | tuple[type, ...]]] = {
     },
     "broker": {"name": str},
     "edge": {"name": str, "gateway": str, "out": str, "subscriptions": dict},
-}
+    "adapt": {
+        "folder": str, "snapshots": str, "schema": str, "moves": int, "joins": int,
+        **dict.fromkeys(("every", "half_life", "horizon", "threshold", "proof", "effort", "join", "warm", "reorganise"),
+                        (int, float)),
+    },
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ def read_configuration(path: str | Path) -> Configuration:
     if problems:
         raise InputError(f"{source}: {'; '.join(problems)}", name="config", got=str(source))
     multicast = DdsSettings(**found["multicast"]) if "multicast" in found else None
-    parts = {name: found[name] for name in (*ROLES, "overlay") if name in found}
+    parts = {name: found[name] for name in (*ROLES, "overlay", "adapt") if name in found}
     plain = {name: found[name] for name in ("nats", "system", "shards", "replicas") if name in found}
     return Configuration(multicast=multicast, parts=parts, folder=source.parent, **plain)
 

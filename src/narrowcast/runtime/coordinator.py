@@ -7,7 +7,7 @@ lost the lease without knowing cannot take one, and the next one goes on where i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,13 +26,16 @@ MOST_OPEN = 256
 class CoordinatorSettings:
     """`ttl`: a lease that is not renewed for so long may be taken. `prepare`: how long nodes are waited for.
 
-    `every`: plan again after so long even if nothing changed (None: only on change), and never sooner
-    than `pause` after the last time. `alive`: a node that shows nothing for so long counts as dead.
+    `move`: the same where another plan was offered; who is late then does not miss the move, but undoes it. It is
+    more than `alive`, so that the dead hold nobody up. `every`: plan again after so long even if nothing changed
+    (None: only on change), and never sooner than `pause` after the last time. `alive`: a node that shows
+    nothing for so long counts as dead.
     """
 
     ttl: float = 3.0
     renew: float = 1.0
     prepare: float = 2.0
+    move: float = 10.0
     pause: float = 1.0
     every: float | None = None
     alive: float = 5.0
@@ -59,6 +62,8 @@ class Coordinator(Part):
         self.term = 0
         self._lease = _Seen()
         self._epoch = _Seen(dict(STEADY))
+        self._offer = _Seen()
+        self._new_offer: dict[str, Any] | None = None  # that the plan being made is made from
         self._subscriptions: dict[str, _Seen] = {}
         self._nodes: dict[str, _Seen] = {}  # those that are alive
         self._plans: set[int] = set()
@@ -90,6 +95,7 @@ class Coordinator(Part):
             records.NODE,
             records.PLAN,
             records.SOURCE,
+            records.OFFER,
         ):
             self._do(Watch(prefix))
         self._do(Lookup(records.LEASE))
@@ -111,6 +117,9 @@ class Coordinator(Part):
                 self._epoch = _Seen(record, event.revision, now)
                 self._since = now
                 self._steps, self._busy_until = set(), now
+        elif event.key == records.OFFER:
+            self._offer = _Seen(record, event.revision, now)
+            self._dirty |= self._offered() is not None
         elif event.key.startswith(records.SUBSCRIPTION):
             self._note(self._subscriptions, event, record, now)
         elif event.key.startswith(records.NODE):
@@ -211,8 +220,9 @@ class Coordinator(Part):
         self._next_plan_at = now + s.pause
         self._dirty = False
         self._tidy()
-        self._number = max(self._record["current"], self._record["next"] or 0, *self._plans, 0) + 1
+        self._number = self._next_number()
         self._planning = self._request()
+        self._new_offer = self._offered()
         wanted = {
             name: seen.record
             for name, seen in sorted(self._subscriptions.items())
@@ -221,7 +231,23 @@ class Coordinator(Part):
         profiles = {name: record["profile"] for name, record in wanted.items()}
         edges = {name: record["edge"] for name, record in wanted.items()}
         gateways = {record["edge"]: record["gateway"] for record in wanted.values() if record["gateway"] is not None}
-        self._do(PlanWanted(self._planning, self._number, profiles, edges, gateways, tuple(sorted(self._nodes))))
+        nodes, new = tuple(sorted(self._nodes)), self._new_offer
+        offer = new or self._record.get("offer")
+        self._do(
+            PlanWanted(self._planning, self._number, profiles, edges, gateways, nodes, offer, trying=new is not None)
+        )
+
+    def _next_number(self) -> int:
+        """A number that no plan ever had, whatever became of it: nodes know a plan by its number."""
+        record = self._record
+        last: int = max(record["current"], record["next"] or 0, record.get("burnt", 0), *self._plans, 0)
+        return last + 1
+
+    def _offered(self) -> dict[str, Any] | None:
+        """Another plan than the one in force that was offered and has not been refused."""
+        offer, accepted = self._offer.record, self._record.get("offer") or {"number": 0}
+        done = max(self._record.get("refused", 0), accepted["number"])
+        return offer if offer is not None and offer["number"] > done else None
 
     def _on_planned(self, event: Planned, now: float) -> None:
         if event.request != self._planning or not self.leads:
@@ -231,6 +257,10 @@ class Coordinator(Part):
             self._dirty = True
         elif event.routing is not None:
             self._write_plan(event.routing)
+        elif self._new_offer is not None:  # it cannot be put in force: never, rather than for ever again
+            self.counts["offers refused"] += 1
+            self._dirty = True
+            self._set_epoch(refused=self._new_offer["number"])
 
     def _on_replan(self, event: Replan, now: float) -> None:
         self._dirty = True
@@ -238,23 +268,35 @@ class Coordinator(Part):
 
     def _write_plan(self, routing: Routing) -> None:
         """A plan is written once. If its number is taken, another coordinator was here: plan again."""
-        number = self._number
+        number, offer = self._number, self._new_offer
 
         def written(revision: int | None, stale: bool) -> None:
             if revision is None:
                 self._dirty = True
                 self._plans |= {number} if stale else set()
             else:
+                self._plans |= {number}
                 self._since = self._now
-                self._set_epoch(phase="preparing", next=number)
+                self._set_epoch(phase="preparing", next=number, trying=offer)
 
         self._step(self._write(records.numbered(records.PLAN, number), routing.to_bytes(), 0, written))
 
     def _preparing(self, now: float) -> None:
-        """Wait until everybody alive is ready, but not for ever: who is late repairs from the log."""
-        if self._is_prepared() or now >= self._since + self.settings.prepare:
+        """Wait until everybody alive is ready, but not for ever.
+
+        Subscriptions that came or went are served: who is late repairs from the log. Another plan, which is there
+        only to be cheaper, is not worth anybody's trouble: the old one stays. It can be taken back as long as no
+        marker is written, and none is before `committing` is.
+        """
+        offer = self._record.get("trying")
+        if self._is_prepared() or (offer is None and now >= self._since + self.settings.prepare):
             self._markers = {}
             self._set_epoch(phase="committing")
+        elif offer is not None and now >= self._since + self.settings.move:
+            self.counts["rolled back"] += 1
+            self._dirty = True
+            number = self._record["next"]
+            self._set_epoch(phase="steady", next=None, trying=None, refused=offer["number"], burnt=number)
 
     def _is_prepared(self) -> bool:
         wanted = self._record["next"]
@@ -265,7 +307,10 @@ class Coordinator(Part):
         missing = [shard for shard in self.shards if shard not in self._markers]
         if not missing:
             cutover = {str(shard): sequence for shard, sequence in sorted(self._markers.items())}
-            self._set_epoch(phase="steady", current=self._record["next"], next=None, cutover=cutover)
+            offer = self._record.get("trying") or self._record.get("offer")
+            self._set_epoch(
+                phase="steady", current=self._record["next"], next=None, cutover=cutover, offer=offer, trying=None
+            )
             return
         epoch = self._record["next"]
         for shard in missing:
@@ -291,11 +336,16 @@ class Coordinator(Part):
         self._step(self._write(records.EPOCH, record, self._epoch.revision, written))
 
     def _tidy(self) -> None:
-        """Delete plans that no source can come back to."""
+        """Delete plans that were taken back, and those that no source can come back to."""
+        current = self._record["current"]
+        self._delete(n for n in self._plans if current < n <= self._record.get("burnt", 0))
         if len(self._sources) < len(self.shards):
             return
-        oldest = min(self._record["current"], *self._sources.values()) - 1
-        for number in sorted(n for n in self._plans if n < oldest):
+        oldest = min(current, *self._sources.values()) - 1
+        self._delete(n for n in self._plans if n < oldest)
+
+    def _delete(self, plans: Iterable[int]) -> None:
+        for number in sorted(plans):
             self._plans.discard(number)
             self._do(Write(self._request(), records.numbered(records.PLAN, number), None))
 
@@ -371,7 +421,7 @@ class Coordinator(Part):
         """When time alone moves the epoch on; answers and notes do it otherwise."""
         s, phase = self.settings, self._record["phase"]
         if phase == "preparing":
-            return self._since + s.prepare
+            return self._since + (s.prepare if self._record.get("trying") is None else s.move)
         if phase == "committing" or self._record["term"] != self.term:
             return 0.0
         if self._planning:

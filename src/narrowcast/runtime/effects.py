@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from narrowcast.transport import Address
 from narrowcast.wire import Attach, Frame, Pulse
@@ -144,7 +145,10 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class PlanWanted:
-    """Plan for these subscriptions (profile text by name), with these nodes alive. Answer: Planned."""
+    """Plan for these subscriptions (profile text by name), with these nodes alive. Answer: Planned.
+
+    `offer` is the record of another plan to use in place of the planner's own; `trying`: it is not in force yet.
+    """
 
     request: int
     epoch: int
@@ -152,6 +156,8 @@ class PlanWanted:
     edges: Mapping[str, str]  # the edge of each subscription
     gateways: Mapping[str, str]  # the broker of each edge that has one
     nodes: tuple[str, ...]
+    offer: Mapping[str, Any] | None = None
+    trying: bool = False
 
 
 Effect = (

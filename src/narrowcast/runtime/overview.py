@@ -45,6 +45,7 @@ class Overview:
             "nodes": [_node(name, span) for name, span in spans.items()],
             "groups": _groups(sent, total, edges, predicted.get("groups", {})),
             "edges": [_edge(span, sent, total, predicted.get("edges", {})) for span in edges],
+            "adapting": next((s["last"]["adapting"] for s in spans.values() if "adapting" in s["last"]), None),
         }
 
 

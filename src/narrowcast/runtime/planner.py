@@ -1,4 +1,5 @@
-"""Answers `PlanWanted`: puts a plan from its folder under the subscriptions there are now.
+"""Answers `PlanWanted`: puts a plan from its folder, or one that was offered in its place, under the subscriptions
+there are now.
 
 Who takes what follows from the profiles, so a subscriber the plan never heard of is served like any
 other. One whose profile spans more groups than a host may join gets a channel of its own by unicast.
@@ -6,18 +7,22 @@ other. One whose profile spans more groups than a host may join gets a channel o
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from narrowcast.model.plan import Plan, load
+from narrowcast.errors import NarrowcastError, PlanError
+from narrowcast.model.plan import HEAD, Plan, fingerprint, load
 from narrowcast.runtime.deploy import routing_of
 from narrowcast.runtime.effects import PlanWanted
 from narrowcast.runtime.prediction import predicted
 from narrowcast.runtime.routes import Subscribers
 from narrowcast.runtime.routing import Routing
 from narrowcast.transport import Address, Multicast, Unicast
+
+log = logging.getLogger(__name__)
 
 
 def limit_of_memberships(default: int = 20) -> int:
@@ -30,7 +35,8 @@ def limit_of_memberships(default: int = 20) -> int:
 class FolderPlanner:
     """Plans from one folder. `memberships`: groups a subscriber's host may join, two left for discovery.
 
-    `prediction` is what the last routing should look like when it runs.
+    `prediction` is what the last routing should look like when it runs. `base` tells the folder's plan from others:
+    an offer that goes on from another one is not for us, as after a start with another plan.
     """
 
     plan: Plan | None
@@ -38,23 +44,57 @@ class FolderPlanner:
     memberships: int = 20
     groups: int | None = None  # how many there are
     prediction: dict[str, Any] = field(default_factory=dict)
+    base: str = ""
+    _offered: tuple[str, Plan] | None = None
 
     @classmethod
     def read(cls, folder: str | Path | None, key: Sequence[str], memberships: int | None = None) -> FolderPlanner:
         plan = None if folder is None else load(folder)
-        return cls(plan, tuple(key), limit_of_memberships() if memberships is None else memberships)
+        most = limit_of_memberships() if memberships is None else memberships
+        return cls(plan, tuple(key), most, base="" if folder is None else base_of(folder))
 
     def __call__(self, wanted: PlanWanted) -> Routing:
-        routing = self._routing(wanted)
-        self.prediction = predicted(self.plan, routing)
+        plan = self._plan(wanted)
+        routing = self._routing(plan, wanted)
+        self.prediction = predicted(plan, routing)
         return routing
 
-    def _routing(self, wanted: PlanWanted) -> Routing:
+    def _plan(self, wanted: PlanWanted) -> Plan | None:
+        """The plan in force, or the one that is being tried, which must be sound: an unsound one is refused."""
+        offer = wanted.offer
+        if offer is None or offer.get("base") != self.base:
+            return self.plan
+        try:
+            if self._offered is None or self._offered[0] != offer["folder"]:
+                self._offered = (offer["folder"], checked(load(offer["folder"])))
+        except NarrowcastError as error:
+            if wanted.trying:
+                raise
+            log.warning("the plan in force cannot be read, the first one is used again: %s", error)
+            return self.plan
+        return self._offered[1]
+
+    def _routing(self, plan: Plan | None, wanted: PlanWanted) -> Routing:
         who = Subscribers(wanted.subscriptions, wanted.edges, wanted.gateways)
-        if self.plan is None:
+        if plan is None:
             return _apart(Routing({}), who, sorted(who.profiles))
-        routing = routing_of(self.plan, who, key=self.key, groups=self.groups)
+        routing = routing_of(plan, who, key=self.key, groups=self.groups)
         return _apart(routing, who, _too_wide(routing, self.memberships - 2))
+
+
+def base_of(folder: str | Path) -> str:
+    """What tells one plan from another: the fingerprint of its head, which has those of its tables."""
+    return fingerprint(Path(folder) / HEAD)
+
+
+def checked(plan: Plan) -> Plan:
+    """A plan that is sound, judged from its tables alone; PlanError for any other."""
+    from narrowcast.evaluate import judge
+
+    found = judge(plan)
+    if not found.sound:
+        raise PlanError(f"the plan is unsound and is not installed: {found.faults[0]}")
+    return plan
 
 
 def _too_wide(routing: Routing, most: int) -> list[str]:

@@ -2,6 +2,8 @@
 
     lease           who coordinates: {holder, term}; a heartbeat is a write of the same
     epoch           {term, current, next, phase, cutover}; phase: steady, preparing, committing
+                    and of other plans: offer (in force), trying, refused (the last number), burnt (a plan's number)
+    offer           another plan to move to: {number, folder, base}
     plan.<epoch>    a routing, written once and never changed
     sub.<name>      a subscription: {profile, edge}
     node.<name>     a node that is alive: {role, ready: the newest epoch it has prepared, beat}
@@ -19,6 +21,7 @@ from typing import Any
 
 LEASE = "lease"
 EPOCH = "epoch"
+OFFER = "offer"
 PLAN = "plan."
 SUBSCRIPTION = "sub."
 NODE = "node."

@@ -29,7 +29,7 @@ def curve(
     """
     extra = [] if own is None else [own]
     xs = sorted({x for line in (*series, extra) for x, _ in line} | ({present} if present is not None else set()))
-    steps = _steps(max((y for line in (*series, extra) for _, y in line), default=0.0))
+    steps = steps_to(max((y for line in (*series, extra) for _, y in line), default=0.0))
     texts = [y_text(s).replace(f".0{THIN}", THIN) for s in steps]
     left, right, top, bottom = 12 + 7.4 * max(map(len, texts)), width - 18, 26, height - 46
     place_x = _scale(xs, left + 10, right)
@@ -97,7 +97,7 @@ def _ticks(xs: Sequence[float], place: Callable[[float], float], bottom: float, 
     return found
 
 
-def _steps(top: float) -> list[float]:
+def steps_to(top: float) -> list[float]:
     """Round values from 0 to at least the top."""
     if not top > 0:
         return [0.0, 1.0]

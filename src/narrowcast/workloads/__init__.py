@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from narrowcast.workloads.commuter import Commuter, commuter
 from narrowcast.workloads.market import market
 from narrowcast.workloads.mechanical import mechanical
 from narrowcast.workloads.overlay import overlay
@@ -22,14 +23,17 @@ WORKLOADS: dict[str, Callable[..., Any]] = {
     "tree_demand": tree_demand,
     "overlay": overlay,
     "rectangles": rectangles,
+    "commuter": commuter,
 }
 
 __all__ = [
     "WORKLOADS",
+    "Commuter",
     "InterestStatistics",
     "OverlayClients",
     "TreeDemand",
     "Written",
+    "commuter",
     "complete_tree",
     "market",
     "mechanical",

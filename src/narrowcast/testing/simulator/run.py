@@ -121,7 +121,9 @@ class _Run:
             most_held=6 if s.slow else 1000,
             most_lag=10 if s.slow else 10_000,
         )
-        lead = CoordinatorSettings(ttl=0.4, renew=0.12, prepare=0.3, pause=0.5, every=1.0, alive=1.2, retry=0.2)
+        lead = CoordinatorSettings(
+            ttl=0.4, renew=0.12, prepare=0.3, move=0.4, pause=0.5, every=1.0, alive=1.2, retry=0.2
+        )
 
         def coordinator(name: str) -> None:
             world.start(name, lambda n: parts.coordinator(name, shards, lead))
@@ -191,6 +193,11 @@ class _Run:
         for _ in range(s.filter_moves):
             state = rng.choice((*FilterState, None))
             world.at(when(), self.move_filter, f"broker-{rng.randrange(3)}", state)
+        for k in range(s.offers):
+            begin = when()
+            world.at(begin, self.offer, k + 1)
+            if rng.random() < 0.5:  # somebody does not prepare for it
+                world.at(begin + 0.03, world.pause, rng.choice(names[2:]), rng.uniform(0.6, 1.3))
 
     def heal(self) -> None:
         world = self.world
@@ -313,6 +320,9 @@ class _Run:
     def move_filter(self, broker: str, state: FilterState | None) -> None:
         data = None if state is None else records.pack({"state": state.value})
         self.world.put(records.named(records.FILTER, broker), data)
+
+    def offer(self, number: int) -> None:
+        self.world.put(records.OFFER, records.pack({"number": number}))
 
     # The end.
 

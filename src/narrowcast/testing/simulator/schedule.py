@@ -28,6 +28,7 @@ class Schedule:
     truncations: int = 0  # times when the log drops old entries
     churn: int = 0
     filter_moves: int = 0
+    offers: int = 0  # other plans, which are taken back if somebody does not prepare
     slow: bool = False  # one subscriber takes its time, and may be told of gaps
     third_gateway: str | None = "broker-0"  # of an edge that may stand outside the overlay
     frame_messages: int = 64
@@ -67,6 +68,7 @@ class Schedule:
             third_gateway=rng.choice(("broker-0", "broker-1", None)),
             frame_messages=rng.choice((1, 2, 8, 64)),
             frame_bytes=rng.choice((120, 200, 1200)),
+            offers=rng.randrange(4),
         )
 
     @property

@@ -12,6 +12,7 @@ from typing import Any
 
 from narrowcast.model.whole_folder import whole_folder
 from narrowcast.workloads._checks import choice, share, whole
+from narrowcast.workloads.tables.commuter import commuter_tables
 from narrowcast.workloads.tables.market import market_tables
 from narrowcast.workloads.tables.places import overlay_tables, rectangles_tables, tree_demand_tables
 from narrowcast.workloads.tables.plant import Planted, Planter
@@ -26,6 +27,7 @@ TABLES: dict[str, Callable[..., list[Source]]] = {
     "tree_demand": tree_demand_tables,
     "overlay": overlay_tables,
     "rectangles": rectangles_tables,
+    "commuter": commuter_tables,
 }
 FORMATS = ("parquet", "csv", "jsonl")
 MANIFEST = "workload.json"

@@ -1,0 +1,129 @@
+"""Adapting beside a running system: statistics in, decisions, plans offered to the coordinator, a timeline out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from narrowcast.adapt import timeline
+from narrowcast.adapt.demand import Demand
+from narrowcast.adapt.kinds import continued
+from narrowcast.adapt.loop import Loop, Move
+from narrowcast.adapt.offers import Offers
+from narrowcast.adapt.settings import AdaptSettings
+from narrowcast.adapt.statistics import demand_of, start
+from narrowcast.errors import NarrowcastError, TransportError
+from narrowcast.model import snapshot as snapshots
+from narrowcast.model.plan import load
+from narrowcast.runtime import records
+from narrowcast.runtime.backbone import Backbone
+from narrowcast.runtime.planner import base_of
+
+log = logging.getLogger(__name__)
+
+POLL_S = 0.25
+Told = Callable[[dict[str, Any]], None]
+
+
+class Live:
+    """One adapting process. Several would disturb each other: the numbers of their offers compete."""
+
+    def __init__(self, base: Backbone, settings: AdaptSettings, told: Told = lambda row: None) -> None:
+        self.base, self.settings, self._told = base, settings, told
+        self.offers = Offers(base, settings.folder / "plans", base_of(settings.plan))
+        self.subscriptions: dict[str, dict[str, Any]] = {}
+        self._loop: Loop | None = None
+        self._in_force = 0  # the number of the offer that the loop goes on from
+        self._before: snapshots.Snapshot | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop` is set, or the statistics have ended."""
+        watches = [asyncio.ensure_future(work) for work in (self.offers.watch(), self._watch(), self._report())]
+        following = None
+        try:
+            if self.settings.snapshots is None:
+                following = await asyncio.to_thread(start, self.settings.followed, self._present)
+            while not stop.is_set():
+                await self._look(self.settings.snapshots or self.settings.followed.out)
+                if following is not None and not following.query.isActive:
+                    await asyncio.to_thread(following.wait, 1)
+                    raise NarrowcastError("the statistics have ended")
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), POLL_S)
+        finally:
+            for task in watches:
+                task.cancel()
+            if following is not None:
+                await asyncio.to_thread(following.stop, 20.0)
+
+    # What the registry says.
+
+    async def _watch(self) -> None:
+        async for key, data, _ in self.base.registry.watch(records.SUBSCRIPTION):
+            name = records.name_of(key)
+            if data is None:
+                self.subscriptions.pop(name, None)
+            else:
+                self.subscriptions[name] = records.unpack(data)
+
+    def _present(self) -> list[tuple[str, str]]:
+        return [(name, record["profile"]) for name, record in list(self.subscriptions.items())]
+
+    # Statistics in, decisions out.
+
+    async def _look(self, folder: Path) -> None:
+        """Take the newest snapshot, if there is a new one."""
+        after = -1 if self._before is None else self._before.number
+        now = await asyncio.to_thread(snapshots.latest, folder, after=after)
+        if now is None or (self._before is not None and now.messages == self._before.messages):
+            return
+        nodes = {name: r["gateway"] for name, r in self.subscriptions.items() if r.get("gateway") is not None}
+        demand = demand_of(now, self._before, profiles=dict(self._present()), nodes=nodes)
+        self._before = now
+        if demand.interest.n_pairs:
+            await self._step(demand)
+
+    async def _step(self, demand: Demand) -> None:
+        running = asyncio.get_running_loop()
+
+        def install(move: Move) -> bool:
+            asked = asyncio.run_coroutine_threadsafe(self.offers.install(move.plan, self.settings.patience_s), running)
+            return asked.result(self.settings.patience_s + 30)
+
+        loop = self._agreed(demand)
+        loop.install = install
+        try:
+            row = await asyncio.to_thread(loop.step, demand)
+        except TransportError as error:  # the registry is down: the plan in force stays, and is looked at again
+            log.warning("nothing was moved: %s", error)
+            self._loop = None
+            return
+        self._in_force = (self.offers.accepted or {"number": 0})["number"]
+        timeline.append(self.settings.folder, row)
+        self._told(row)
+
+    def _agreed(self, demand: Demand) -> Loop:
+        """The loop, going on from the plan that is really in force, whoever installed it."""
+        accepted = self.offers.accepted
+        number = 0 if accepted is None else accepted["number"]
+        if self._loop is None or number != self._in_force:
+            plan = load(self.settings.plan if accepted is None else accepted["folder"])
+            self._loop = Loop(continued(plan, demand), self.settings.policy, installed=plan)
+            self._in_force = number
+        return self._loop
+
+    # For people to look at.
+
+    async def _report(self) -> None:
+        while True:
+            found = timeline.summary(await asyncio.to_thread(timeline.read, self.settings.folder))
+            told = {"name": "adapt", "role": "adapt", "counts": {}, "carried": {}, "adapting": found}
+            told["epoch"] = self.offers.epoch["current"]
+            with suppress(TransportError):
+                await self.base.publish_statistics("adapt", json.dumps(told).encode())
+            await asyncio.sleep(1.0)

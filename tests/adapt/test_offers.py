@@ -1,0 +1,97 @@
+"""A coordinator's planner takes an offered plan if it is sound and meant for it, and the first one otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import narrowcast as nc
+from adapt.plain_statistics import PlainStatistics
+from narrowcast.adapt.settings import settings_of
+from narrowcast.adapt.statistics import demand_of
+from narrowcast.channels.folder import as_plan
+from narrowcast.errors import InputError, PlanError
+from narrowcast.model import snapshot as snapshots
+from narrowcast.model.plan import load, save
+from narrowcast.runtime.configuration import read_configuration
+from narrowcast.runtime.effects import PlanWanted
+from narrowcast.runtime.planner import FolderPlanner, base_of
+
+
+def folder_of(path: Path, groups: int) -> Path:
+    interest = nc.Interest.from_pairs([0, 1, 2], [0, 1, 2], [3.0, 2.0, 1.0], flow_names=["a", "b", "c"],
+                                      user_names=["u", "v", "w"])  # fmt: skip
+    return save(as_plan(nc.channels.plan(interest, groups=groups, sessions=3, method="gf")), path)
+
+
+def wanted(offer: dict[str, object] | None, trying: bool = True) -> PlanWanted:
+    return PlanWanted(1, 1, {"u": "s = 'a'"}, {"u": "edge"}, {}, ("edge",), offer, trying)
+
+
+def groups_of(planner: FolderPlanner, ask: PlanWanted) -> int:
+    """How many groups the plan's sessions are in; one more is for what the plan does not know."""
+    return len({address.group for address in planner(ask).addresses.values()}) - 1  # type: ignore[union-attr]
+
+
+def test_an_offer_is_used_if_it_goes_on_from_this_plan(tmp_path: Path) -> None:
+    first, other = folder_of(tmp_path / "first", 1), folder_of(tmp_path / "other", 3)
+    planner = FolderPlanner.read(first, ["s"])
+    assert groups_of(planner, wanted(None)) == 1
+    assert groups_of(planner, wanted({"number": 1, "folder": str(other), "base": base_of(first)})) == 3
+    assert groups_of(planner, wanted({"number": 2, "folder": str(other), "base": "of another system"})) == 1
+
+
+def test_an_unsound_plan_is_never_installed(tmp_path: Path) -> None:
+    first, other = folder_of(tmp_path / "first", 1), load(folder_of(tmp_path / "other", 3))
+    joins = other.tables["subscriber_group"].slice(1)
+    bad = save(replace(other, tables={**other.tables, "subscriber_group": joins}), tmp_path / "bad")
+    offer = {"number": 1, "folder": str(bad), "base": base_of(first)}
+    with pytest.raises(PlanError, match="unsound"):
+        FolderPlanner.read(first, ["s"])(wanted(offer))
+
+
+def test_a_plan_in_force_that_is_gone_is_replaced_by_the_first_one(tmp_path: Path) -> None:
+    first = folder_of(tmp_path / "first", 1)
+    offer = {"number": 1, "folder": str(tmp_path / "gone"), "base": base_of(first)}
+    planner = FolderPlanner.read(first, ["s"])
+    assert groups_of(planner, wanted(offer, trying=False)) == 1
+    with pytest.raises(InputError, match="no plan here"):
+        planner(wanted(offer))
+
+
+def test_a_demand_has_the_rates_of_now_and_of_the_time_since_the_snapshot_before(tmp_path: Path) -> None:
+    kept = PlainStatistics(tmp_path, "s", 10.0, lambda profile, row: row["s"] in profile)
+    kept.began = 100.0
+    kept.messages.update({"a": 10, "b": 20})
+    kept.seen = [(101.0, {"s": "a"})] * 10 + [(101.0, {"s": "b"})] * 20
+    one = kept.write({"u": "s = 'a'"}, 110.0)
+    kept.messages.update({"b": 40})
+    kept.seen += [(119.0, {"s": "b"})] * 40
+    kept.write({"u": "s = 'a'", "v": "s = 'b'"}, 120.0)
+    two = snapshots.latest(tmp_path)
+    assert two is not None
+    found = demand_of(two, one)
+    assert found.time == 120.0
+    assert found.latest is not None
+    assert dict(zip(found.latest.flow_names or (), found.latest.rates, strict=True)) == {"a": 0.0, "b": 4.0}
+    assert found.interest.rates[1] > found.interest.rates[0] > 0
+    assert (found.interest.n_pairs, found.interest.user_names) == (2, ("u", "v"))
+
+
+def test_the_settings_come_from_the_file_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "up.toml").write_text(
+        'nats = "nats://localhost:1"\n[coordinator]\nplan = "plan"\nkey = ["s"]\n'
+        '[adapt]\nhorizon = 60\nmoves = 5\nhalf_life = 20\nschema = "s string, p double"\n'
+    )
+    found = settings_of(read_configuration(tmp_path / "up.toml"))
+    assert (found.policy.horizon_s, found.policy.moves, found.followed.half_life_s) == (60, 5, 20.0)
+    assert found.folder == tmp_path / "adapt"
+    assert "_time timestamp, s string, p double" in found.followed.columns()
+    (tmp_path / "bare.toml").write_text('nats = "nats://localhost:1"\n[adapt]\nhorizn = 1\n')
+    with pytest.raises(InputError, match="did you mean horizon"):
+        read_configuration(tmp_path / "bare.toml")
+    (tmp_path / "bare.toml").write_text('nats = "nats://localhost:1"\n')
+    with pytest.raises(InputError, match="no plan to go on from"):
+        settings_of(read_configuration(tmp_path / "bare.toml"))
