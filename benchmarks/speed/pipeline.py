@@ -90,7 +90,7 @@ def by_narrowcast(spark: Any, folder: Path) -> dict[str, Any]:
     over = statistics.span(sums, None)
     rates = statistics.profile_rates(sums, numbered, over).where("messages > 0").select("profile", "messages", "bytes")
     interest = statistics.flow_profile(sums).select("flow", "profile")
-    overlap = statistics.overlap(sums).select("profile", "other", "weight")
+    overlap = statistics.overlap(sums, over).select("profile", "other", "weight")
     result = {"rates": rates.toArrow(), "interest": interest.toArrow(), "overlap": overlap.toArrow()}
     sums.unpersist()
     return result

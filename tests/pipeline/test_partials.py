@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,11 @@ def test_equal_sets_are_found_whatever_the_hash(seed: int, bits: int) -> None:
     assert same_sets(cols, starts, ends, bits).tolist() == want
 
 
+def unpacked(row: Any, width: int) -> tuple[list[int], np.ndarray]:
+    """The profiles of a row of partials and what is added up for each."""
+    return np.frombuffer(row.others, np.int32).tolist(), np.frombuffer(row.sums, np.int64).reshape(-1, width)
+
+
 @pytest.mark.parametrize(("batch", "most"), [(400, 10**6), (37, 10**6), (37, 40)])
 def test_sums_are_those_of_the_definition_however_the_rows_are_cut(batch: int, most: int) -> None:
     rng = np.random.default_rng(1)
@@ -53,8 +59,13 @@ def test_sums_are_those_of_the_definition_however_the_rows_are_cut(batch: int, m
     assert got["total"].to_numpy().tolist() == [values.sum(0).tolist()]
     for (profile, *_), row in got["profile"].iterrows():
         assert row.tolist() == values[match[:, int(profile)]].sum(0).tolist()
-    for (profile, name, _), row in got["pair"].iterrows():
-        assert row.tolist() == values[match[:, int(profile)] & (flow == name)].sum(0).tolist()
+    found: Counter[tuple[str, int]] = Counter()
+    for row in table[table.kind == "pair"].itertuples():
+        for profile, three in zip(*unpacked(row, 3), strict=True):
+            found[row.flow, profile] += three
+    assert {pair: tuple(three) for pair, three in found.items()} == {
+        (name, i): tuple(values[match[:, i] & (flow == name)].sum(0)) for name in "abc" for i in range(n_profiles)
+    }
     for (*_, members), row in got["class"].iterrows():
         mine = (match == np.isin(np.arange(n_profiles), members)).all(axis=1)
         assert row.tolist() == values[mine].sum(0).tolist()
@@ -62,8 +73,8 @@ def test_sums_are_those_of_the_definition_however_the_rows_are_cut(batch: int, m
     together = (match * values[:, 2:]).T @ match
     pairs: Counter[tuple[int, int]] = Counter()
     for row in table[table.kind == "overlap"].itertuples():
-        for other, weight in zip(row.members, row.weights, strict=True):
-            pairs[int(row.a), int(other)] += int(weight)
+        for other, weight in zip(*unpacked(row, 1), strict=True):
+            pairs[int(row.a), other] += int(weight[0])
     assert pairs == {(i, j): together[i, j] for i in range(n_profiles) for j in range(i + 1, n_profiles)}
 
 
