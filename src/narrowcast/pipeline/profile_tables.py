@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from narrowcast.pipeline.partials import BYTE, WEIGHT, Ints
 
 if TYPE_CHECKING:
@@ -31,12 +29,3 @@ def selectivity(profiles: Ints, over: Span) -> pa.Table:
     weight = over.of_profiles(profiles)[:, 2]
     shares = {"weight": weight / float(WEIGHT), "selectivity": weight / float(max(over.weight, 1))}
     return pa.table({"profile": profiles, **shares})
-
-
-def profiles(texts: list[str], held: pa.Table) -> pa.Table:
-    """Every profile with how many hold it: profile, text, n_subscribers, from rows (profile, n_subscribers)."""
-    import pyarrow as pa
-
-    counts = np.zeros(len(texts), np.int64)
-    counts[held["profile"].to_numpy()] = held["n_subscribers"].to_numpy()
-    return pa.table({"profile": np.arange(len(texts)), "text": pa.array(texts, pa.string()), "n_subscribers": counts})

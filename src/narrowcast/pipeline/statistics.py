@@ -33,6 +33,7 @@ class Span:
     bytes: int
     weight: int
     seconds: float | None
+    n_partials: int = 0
     by_profile: Ints = field(default_factory=lambda: np.zeros((0, 3), np.int64), compare=False)
 
     @property
@@ -48,20 +49,21 @@ class Span:
 
 
 def span(partials: DataFrame, seconds: float | None) -> Span:
-    """The totals, collected, and those of each profile, in one job."""
-    wanted = partials.where(F.col("kind").isin(p.TOTAL, p.PROFILE))
-    rows = _summed(wanted, "kind", "a").toArrow()
+    """The totals, collected, and those of each profile, in one job over all partials."""
+    profile_of = F.when(F.col("kind") == p.PROFILE, F.col("a")).alias("a")
+    rows = _summed(partials.select("kind", profile_of, *SUMS, F.lit(1).alias("n")), "kind", "a", also="n").toArrow()
     kinds = rows["kind"].to_numpy()
     sums = np.column_stack([rows[name].to_numpy() for name in SUMS]).reshape(-1, 3)
     profile = rows["a"].to_numpy()[kinds == p.PROFILE].astype(np.int64)
     by_profile = np.zeros((int(profile.max(initial=-1)) + 1, 3), np.int64)
     by_profile[profile] = sums[kinds == p.PROFILE]
     messages, size, weight = sums[kinds == p.TOTAL].sum(axis=0).tolist()
-    return Span(messages, size, weight, seconds, by_profile)
+    return Span(messages, size, weight, seconds, sum(rows["n"].to_pylist()), by_profile)
 
 
-def _summed(frame: DataFrame, *by: str) -> DataFrame:
-    return frame.groupBy(*by).agg(*(F.sum(name).alias(name) for name in SUMS))
+def _summed(frame: DataFrame, *by: str, also: str | None = None) -> DataFrame:
+    names = SUMS if also is None else (*SUMS, also)
+    return frame.groupBy(*by).agg(*(F.sum(name).alias(name) for name in names))
 
 
 def _of(partials: DataFrame, kind: str) -> DataFrame:
