@@ -75,7 +75,9 @@ def test_sums_of_several_workers_merge_into_those_of_all_rows(seed: int, at_a_ti
     for rows in workers:
         sums = summed(rows, 3, 100, pairs=False)
         others, cells = sums.cells()
-        parts.append(pa.table({"key": pa.array([f"g{g}" for g in sums.busy], pa.string()), "others": others, "sums": cells}))
+        parts.append(
+            pa.table({"key": pa.array([f"g{g}" for g in sums.busy], pa.string()), "others": others, "sums": cells})
+        )
     table = pa.concat_tables(parts).sort_by("key")
     batches = iter(table.combine_chunks().to_batches(max_chunksize=batch))
     found: Found = {}

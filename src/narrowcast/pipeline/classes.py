@@ -77,8 +77,8 @@ class Classes:
         n_users = self.table.n_users
         packed = ordered.mapInArrow(lambda batches: _packed(batches, n, n_users), SHARDS)
         # Bytes as they are: Spark hands cells of bytes over as bytearrays.
-        rows = packed.rdd.map(lambda row: (row[0], *(bytes(cell) for cell in row[1:])))
-        return SparkShards(rows.persist(StorageLevel.DISK_ONLY), n, n_users)
+        plain = packed.rdd.map(lambda row: (int(row[0]), bytes(row[1]), bytes(row[2]), bytes(row[3])))
+        return SparkShards(plain.persist(StorageLevel.DISK_ONLY), n, n_users)
 
 
 def _packed(batches: Iterator[pa.RecordBatch], n_shards: int, n_users: int) -> Iterator[pa.RecordBatch]:

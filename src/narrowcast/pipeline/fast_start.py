@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ from pyspark import SparkContext
 from narrowcast.pipeline.java import caches, java_home
 
 WAIT_S = 120.0
+STALE_S = 3600.0
 # Java would list every class that cannot be kept.
 _SILENT = "-Xlog:disable"
 
@@ -50,7 +52,11 @@ def keeping(wanted: bool) -> Iterator[Keeping]:
     """
     running = SparkContext._active_spark_context is not None
     kept = Keeping(archive(java_home()) if wanted and not running else None)
-    yield kept
+    try:
+        yield kept
+    except BaseException:
+        kept.give_up()
+        raise
     kept.finish()
 
 
@@ -59,6 +65,8 @@ class Keeping:
 
     def __init__(self, target: Path | None) -> None:
         self._target = None if target is None or target.is_file() else target
+        if self._target is not None:
+            _tidy(self._target)
         self._new = None if self._target is None else self._target.with_suffix(f".{os.getpid()}")
 
     @property
@@ -71,17 +79,35 @@ class Keeping:
 
     def finish(self) -> None:
         """End the process's JVM and keep its classes. A JVM that fails at it or hangs leaves nothing."""
-        if self._new is None or self._target is None:
+        process = _jvm()
+        if self._new is None or self._target is None or process is None:
             return
-        process: Any = getattr(SparkContext._gateway, "proc", None)
         try:
-            if process is not None:
-                process.stdin.close()
-                process.wait(WAIT_S)
-                self._new.replace(self._target)
+            process.stdin.close()
+            process.wait(WAIT_S)
+            self._new.replace(self._target)
         except (OSError, subprocess.TimeoutExpired):
-            if process is not None:
-                process.kill()
-                process.wait()
-        finally:
-            self._new.unlink(missing_ok=True)
+            self.give_up()
+
+    def give_up(self) -> None:
+        """End the JVM without its classes, which it would otherwise leave after this process."""
+        process = _jvm()
+        if self._new is None or process is None:
+            return
+        process.kill()
+        process.wait()
+        self._new.unlink(missing_ok=True)
+
+
+def _jvm() -> Any:
+    """The process of this process's JVM, None if there is none."""
+    return getattr(SparkContext._gateway, "proc", None)
+
+
+def _tidy(target: Path) -> None:
+    """Remove what JVMs left whose process was killed; one that still writes is younger."""
+    for left in target.parent.glob(f"{target.stem}.*"):
+        if left.suffix != target.suffix:
+            with suppress(OSError):
+                if left.stat().st_mtime < time.time() - STALE_S:
+                    left.unlink()

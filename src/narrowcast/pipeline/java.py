@@ -133,8 +133,8 @@ def _launcher_home(real: Path, version: int) -> Path:
     java = str(real / "bin" / "java").replace("'", "'\\''")
     script = LAUNCHER.replace("@OPENS@", opens).replace("@JAVA@", java)
     name = f"java-{version}-{hashlib.sha256(script.encode()).hexdigest()[:12]}"
-    for cache in caches():
-        home = cache / name
+    for folder in caches():
+        home = folder / name
         try:
             java_there = home / "bin" / "java"
             if java_there.is_file() and os.access(java_there, os.X_OK):
@@ -144,7 +144,7 @@ def _launcher_home(real: Path, version: int) -> Path:
             if _ask(java_there) is not None:
                 return home
         except OSError as error:
-            log.info("%s cannot hold a Java launcher: %s", cache, error)
+            log.info("%s cannot hold a Java launcher: %s", folder, error)
     raise InputError(
         "no folder for the Java launcher can be written and run from",
         name="XDG_CACHE_HOME",

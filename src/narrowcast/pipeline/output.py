@@ -47,7 +47,7 @@ class Output:
         """One Parquet file in the order of columns that no two rows share: the same rows, the same bytes."""
         start = time.perf_counter()
         in_order = pieces(rows, list(order)) if isinstance(rows, DataFrame) else iter([_ordered(rows, list(order))])
-        n = _write(in_order, self.folder / f"{name}.parquet")
+        n = write_pieces(in_order, self.folder / f"{name}.parquet")
         self.note(name, n, time.perf_counter() - start)
 
     def rows_of(self, name: str) -> int:
@@ -63,7 +63,8 @@ class Output:
                 self.explain(step)
 
 
-def _write(tables: Iterator[Any], path: Path) -> int:
+def write_pieces(tables: Iterator[Any], path: Path) -> int:
+    """Tables with the same columns, in order, as one Parquet file; how many rows it has."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

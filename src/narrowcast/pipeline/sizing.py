@@ -58,12 +58,9 @@ def at_once(sources: Iterable[str | Path]) -> Iterator[ThreadPoolExecutor]:
 def _settings(parallel: int, sources: list[str | Path]) -> dict[str, str]:
     total = sum(_bytes(source) or 0 for source in sources)
     if are_small(sources):
-        parts = str(max(1, min(parallel, total // TASK_BYTES)))
-        return _PLAIN | {
-            "spark.sql.shuffle.partitions": parts,
-            "spark.sql.files.minPartitionNum": parts,
-            "spark.sql.leafNodeDefaultParallelism": parts,
-        }
+        few = str(max(1, min(parallel, total // TASK_BYTES)))
+        names = ("shuffle.partitions", "files.minPartitionNum", "leafNodeDefaultParallelism")
+        return _PLAIN | {f"spark.sql.{name}": few for name in names}
     # What a task sorts should fit into its memory; Parquet is several times as large unpacked.
     parts = total // PART_BYTES
     return {"spark.sql.shuffle.partitions": str(parts)} if parts > 2 * parallel else {}
