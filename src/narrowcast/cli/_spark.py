@@ -25,21 +25,17 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier
 @contextmanager
 def running(master: str, memory: str, what: str, sources: Iterable[str | Path] = ()) -> Iterator[tuple[Any, Reporter]]:
     """A Spark session for inputs of this size and a reporter that moves a progress bar; both end with the block."""
-    from narrowcast.pipeline.fast_start import keeping
     from narrowcast.pipeline.session import session
     from narrowcast.pipeline.sizing import are_small
 
-    quick = are_small(sources)
-    with progress() as bar, keeping(quick and master.startswith("local")) as kept:
+    with progress() as bar:
         task = bar.add_task("starting Spark", total=None)
-        spark = session(master, memory=memory, quick=quick, extra={"spark.driver.extraJavaOptions": kept.options})
+        spark = session(master, memory=memory, quick=are_small(sources))
         bar.update(task, description=what)
         try:
             yield spark, lambda done, total: bar.update(task, completed=done, total=total or None)
         finally:
             spark.stop()
-            if kept.is_due:
-                bar.update(task, description="keeping Spark's classes for a faster start next time", total=None)
 
 
 def say(step: Step) -> None:

@@ -1,7 +1,9 @@
-"""Spark's classes kept ready on disk, so that the next JVM starts with them: about half the time to a first result.
+"""Spark's classes kept ready on disk: a JVM that starts with them takes a third less time to a first result.
 
-Java calls it class data sharing. The archive (some 200 MB, in the user's cache) is written by a JVM when it
-ends, and a JVM whose version or jars differ does not use it. See docs/decisions/0067.
+    python -m narrowcast.pipeline.fast_start
+
+makes the archive once (some 200 MB in the user's cache; Java calls it class data sharing). Sessions for
+small inputs then use it; a JVM whose version or jars differ does not. See docs/decisions/0067.
 """
 
 from __future__ import annotations
@@ -9,20 +11,20 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyspark
 from pyspark import SparkContext
 
+from narrowcast.errors import InputError
 from narrowcast.pipeline.java import caches, java_home
 
-WAIT_S = 120.0
-STALE_S = 3600.0
-# Java would list every class that cannot be kept.
+WAIT_S = 600.0
+# Java would list every class that cannot be kept, and every reason not to use the archive.
 _SILENT = "-Xlog:disable"
 
 
@@ -44,70 +46,61 @@ def using(java: Path) -> str:
     return f'{_SILENT} "-XX:SharedArchiveFile={kept}"' if kept is not None and kept.is_file() else ""
 
 
-@contextmanager
-def keeping(wanted: bool) -> Iterator[Keeping]:
-    """A JVM started within the block is to leave its classes behind, unless there are some already.
-
-    At the end of a block without an error the JVM is ended, which takes some seconds more this once.
-    """
-    running = SparkContext._active_spark_context is not None
-    kept = Keeping(archive(java_home()) if wanted and not running else None)
+def make() -> Path:
+    """Measure a small workload in this process and keep the classes that took. The process's JVM ends with it."""
+    target = archive(java_home())
+    if target is None:
+        raise InputError("no folder can hold Spark's classes", name="XDG_CACHE_HOME", hint="set it to one of yours")
+    if SparkContext._active_spark_context is not None:
+        raise InputError("this process has a Spark session already", hint="make the archive in a process of its own")
+    target.unlink(missing_ok=True)
+    new = target.with_suffix(f".{os.getpid()}")
     try:
-        yield kept
-    except BaseException:
-        kept.give_up()
-        raise
-    kept.finish()
+        _run(f'{_SILENT} "-XX:ArchiveClassesAtExit={new}"')
+        _end_jvm()
+        new.replace(target)
+    finally:
+        new.unlink(missing_ok=True)
+    return target
 
 
-class Keeping:
-    """One JVM that is to leave its classes at `target`; nothing to do if there are some already."""
+def _run(options: str) -> None:
+    """What most commands on Spark do: check tables of two formats, match, and write."""
+    from narrowcast import workloads
+    from narrowcast.pipeline.measure import Settings, find_inputs, measure
+    from narrowcast.pipeline.session import session
 
-    def __init__(self, target: Path | None) -> None:
-        self._target = None if target is None or target.is_file() else target
-        if self._target is not None:
-            _tidy(self._target)
-        self._new = None if self._target is None else self._target.with_suffix(f".{os.getpid()}")
+    spark = session(quick=True, extra={"spark.driver.extraJavaOptions": options})
+    with tempfile.TemporaryDirectory() as name:
+        for form in ("parquet", "csv"):
+            workloads.write("market", Path(name) / form, messages=500, users=20, symbols=50, format=form, seed=1)
+            measure(spark, find_inputs(Path(name) / form), Path(name) / f"{form}-out", Settings(key=("symbol",)))
+    spark.stop()
 
-    @property
-    def options(self) -> str:
-        return "" if self._new is None else f'{_SILENT} "-XX:ArchiveClassesAtExit={self._new}"'
 
-    @property
-    def is_due(self) -> bool:
-        return self._new is not None
-
-    def finish(self) -> None:
-        """End the process's JVM and keep its classes. A JVM that fails at it or hangs leaves nothing."""
-        process = _jvm()
-        if self._new is None or self._target is None or process is None:
-            return
-        try:
-            process.stdin.close()
-            process.wait(WAIT_S)
-            self._new.replace(self._target)
-        except (OSError, subprocess.TimeoutExpired):
-            self.give_up()
-
-    def give_up(self) -> None:
-        """End the JVM without its classes, which it would otherwise leave after this process."""
-        process = _jvm()
-        if self._new is None or process is None:
-            return
+def _end_jvm() -> None:
+    """Let the JVM write its classes and end; one that hangs is killed."""
+    process: Any = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        raise InputError("this process did not start its JVM", hint="make the archive in a process of its own")
+    process.stdin.close()
+    try:
+        process.wait(WAIT_S)
+    except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-        self._new.unlink(missing_ok=True)
+        raise InputError(f"Java did not write its classes within {WAIT_S:g} s") from None
 
 
-def _jvm() -> Any:
-    """The process of this process's JVM, None if there is none."""
-    return getattr(SparkContext._gateway, "proc", None)
+def main() -> int:
+    """Make the archive and say where it is; 1 if that fails."""
+    try:
+        print(make())
+    except (InputError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
 
 
-def _tidy(target: Path) -> None:
-    """Remove what JVMs left whose process was killed; one that still writes is younger."""
-    for left in target.parent.glob(f"{target.stem}.*"):
-        if left.suffix != target.suffix:
-            with suppress(OSError):
-                if left.stat().st_mtime < time.time() - STALE_S:
-                    left.unlink()
+if __name__ == "__main__":
+    sys.exit(main())
