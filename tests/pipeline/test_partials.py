@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from narrowcast.model import Tree
 from narrowcast.pipeline.match import Holders
 from narrowcast.pipeline.partials import Partials, same_sets
 from narrowcast.pipeline.tree_demand import Walk, marks
+from narrowcast.pipeline.unpack import unpacked
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([64, 3, 1]))
@@ -28,11 +28,6 @@ def test_equal_sets_are_found_whatever_the_hash(seed: int, bits: int) -> None:
     seen: dict[tuple[int, ...], int] = {}
     want = [seen.setdefault(tuple(cols[a:b]), i) for i, (a, b) in enumerate(zip(starts, ends, strict=True))]
     assert same_sets(cols, starts, ends, bits).tolist() == want
-
-
-def unpacked(row: Any, width: int) -> tuple[list[int], np.ndarray]:
-    """The profiles of a row of partials and what is added up for each."""
-    return np.frombuffer(row.others, np.int32).tolist(), np.frombuffer(row.sums, np.int64).reshape(-1, width)
 
 
 @pytest.mark.parametrize(("batch", "most"), [(400, 10**6), (37, 10**6), (37, 40)])
@@ -50,7 +45,7 @@ def test_sums_are_those_of_the_definition_however_the_rows_are_cut(batch: int, m
         if sums.is_full():
             out += list(sums.take())
     out += list(sums.take())
-    table = pa.Table.from_batches(out).to_pandas()
+    table = unpacked(pa.Table.from_batches(out)).to_pandas()
     added = table.assign(members=table.members.map(lambda m: None if m is None else tuple(m)))
     got = {
         kind: rows.groupby(["a", "flow", "members"], dropna=False)[["messages", "bytes", "weight"]].sum()
@@ -59,13 +54,8 @@ def test_sums_are_those_of_the_definition_however_the_rows_are_cut(batch: int, m
     assert got["total"].to_numpy().tolist() == [values.sum(0).tolist()]
     for (profile, *_), row in got["profile"].iterrows():
         assert row.tolist() == values[match[:, int(profile)]].sum(0).tolist()
-    found: Counter[tuple[str, int]] = Counter()
-    for row in table[table.kind == "pair"].itertuples():
-        for profile, three in zip(*unpacked(row, 3), strict=True):
-            found[row.flow, profile] += three
-    assert {pair: tuple(three) for pair, three in found.items()} == {
-        (name, i): tuple(values[match[:, i] & (flow == name)].sum(0)) for name in "abc" for i in range(n_profiles)
-    }
+    for (profile, name, _), row in got["pair"].iterrows():
+        assert row.tolist() == values[match[:, int(profile)] & (flow == name)].sum(0).tolist()
     for (*_, members), row in got["class"].iterrows():
         mine = (match == np.isin(np.arange(n_profiles), members)).all(axis=1)
         assert row.tolist() == values[mine].sum(0).tolist()
@@ -73,9 +63,16 @@ def test_sums_are_those_of_the_definition_however_the_rows_are_cut(batch: int, m
     together = (match * values[:, 2:]).T @ match
     pairs: Counter[tuple[int, int]] = Counter()
     for row in table[table.kind == "overlap"].itertuples():
-        for other, weight in zip(*unpacked(row, 1), strict=True):
-            pairs[int(row.a), other] += int(weight[0])
+        for other, weight in zip(row.members, row.weights, strict=True):
+            pairs[int(row.a), int(other)] += int(weight)
     assert pairs == {(i, j): together[i, j] for i in range(n_profiles) for j in range(i + 1, n_profiles)}
+
+
+def test_sums_of_nothing_are_no_rows_but_the_total() -> None:
+    found = unpacked(pa.Table.from_batches(list(Partials(3).take())))
+    assert found.to_pylist() == [
+        {"kind": "total", "messages": 0, "bytes": 0, "weight": 0} | dict.fromkeys(("a", "flow", "members", "weights"))
+    ]
 
 
 def test_a_message_that_two_profiles_of_one_subscriber_match_counts_once() -> None:

@@ -117,6 +117,8 @@ def _binary(numbers: NDArray[Any], ends: Ints) -> pa.Array:
 
 def _numbers(cells: pa.Array, kind: Any) -> tuple[NDArray[Any], Ints]:
     """The numbers of all cells in one array, and where each cell's begin."""
+    if not len(cells):
+        return np.zeros(0, kind), np.zeros(1, np.int64)
     _, offsets, data = cells.buffers()
     at = np.frombuffer(offsets, np.int32)[cells.offset : cells.offset + len(cells) + 1].astype(np.int64)
     size = np.dtype(kind).itemsize
