@@ -14,6 +14,7 @@ from narrowcast.model import Tree
 from narrowcast.pipeline.match import Holders
 from narrowcast.pipeline.partials import Partials, same_sets
 from narrowcast.pipeline.tree_demand import Walk, marks
+from narrowcast.pipeline.unpack import unpacked
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([64, 3, 1]))
@@ -44,7 +45,7 @@ def test_sums_are_those_of_the_definition_however_the_rows_are_cut(batch: int, m
         if sums.is_full():
             out += list(sums.take())
     out += list(sums.take())
-    table = pa.Table.from_batches(out).to_pandas()
+    table = unpacked(pa.Table.from_batches(out)).to_pandas()
     added = table.assign(members=table.members.map(lambda m: None if m is None else tuple(m)))
     got = {
         kind: rows.groupby(["a", "flow", "members"], dropna=False)[["messages", "bytes", "weight"]].sum()
@@ -65,6 +66,13 @@ def test_sums_are_those_of_the_definition_however_the_rows_are_cut(batch: int, m
         for other, weight in zip(row.members, row.weights, strict=True):
             pairs[int(row.a), int(other)] += int(weight)
     assert pairs == {(i, j): together[i, j] for i in range(n_profiles) for j in range(i + 1, n_profiles)}
+
+
+def test_sums_of_nothing_are_no_rows_but_the_total() -> None:
+    found = unpacked(pa.Table.from_batches(list(Partials(3).take())))
+    assert found.to_pylist() == [
+        {"kind": "total", "messages": 0, "bytes": 0, "weight": 0} | dict.fromkeys(("a", "flow", "members", "weights"))
+    ]
 
 
 def test_a_message_that_two_profiles_of_one_subscriber_match_counts_once() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,6 +22,7 @@ from narrowcast.model.plan import load, save
 from narrowcast.pipeline.check_plan import plan_cost, plan_faults
 from narrowcast.pipeline.minibatch import Effort, Table, cluster
 from narrowcast.pipeline.plan_channels import plan_channels
+from narrowcast.pipeline.set_aside import write_set_aside
 
 pytestmark = pytest.mark.spark
 
@@ -60,6 +62,24 @@ def test_shards_on_spark_make_the_plan_of_shards_in_one_process(spark: Any, tmp_
     assert read.checks["sound"] is True
     assert read.lower_bound is not None
     assert 0 < read.lower_bound <= read.cost["excess"] < read.cost["flooding"]
+
+
+def test_bad_rows_are_kept_beside_a_plan_made_on_shards(spark: Any, tmp_path: Path) -> None:
+    flows, wants = write(market(1), tmp_path)
+    good = pq.read_table(wants)
+    bad = pa.table({"flow": ["nowhere", None], "subscriber": ["u0001", "u0002"]}, schema=good.schema)
+    pq.write_table(pa.concat_tables([good, bad]), wants)
+    made = plan_channels(spark, flows, wants, 4, 12, driver_pairs=200, effort=QUICK)
+    assert made.made_on == "shards"
+    assert write_set_aside(made.tables, tmp_path / "quarantine.parquet") == 2
+    rows = pq.read_table(tmp_path / "quarantine.parquet").to_pylist()
+    assert [(Path(row["file"]).name, row["row"]) for row in rows] == [
+        ("interest.parquet", len(good) + 1),
+        ("interest.parquet", len(good) + 2),
+    ]
+    assert rows[0]["reason"] == "flow is nowhere: not in the flows table"
+    assert rows[1]["reason"] == "flow is missing"
+    assert made.tables["interest"].n_accepted == len(good)
 
 
 def test_what_fits_is_planned_as_on_one_machine(spark: Any, tmp_path: Path) -> None:

@@ -50,15 +50,18 @@ def channels_on_spark(
         raise UnsupportedError("limits and time limits are not kept on Spark", works=("without --master",))
     with running(master or "local[*]", "2g", "planning", (flows, interest)) as (spark, report):
         from narrowcast.pipeline.plan_channels import plan_channels
+        from narrowcast.pipeline.set_aside import write_set_aside
 
         inputs = {"flows": fingerprint(flows), "interest": fingerprint(interest)}
         made = plan_channels(spark, flows, interest, inputs=inputs, progress=report, **options)
         plan = made.plan
         if out is not None:
             save(plan, out, overwrite=overwrite)
+            write_set_aside(made.tables, out / "quarantine.parquet")
         aside = sum(table.n_quarantined for table in made.tables.values())
         if aside:
-            notes.print(f"[yellow]{aside:,} bad rows set aside[/]", soft_wrap=True)
+            where = "" if out is None else f" in {out / 'quarantine.parquet'}"
+            notes.print(f"[yellow]{aside:,} bad rows set aside[/]{where}", soft_wrap=True)
     if json:
         found = {name: getattr(plan, name) for name in ("cost", "baselines", "lower_bound", "gap")}
         print_json(found | {"set_aside": aside, "out": out, "made_on": made.made_on})

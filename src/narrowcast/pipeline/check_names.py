@@ -18,7 +18,8 @@ def names_known(frame: DataFrame, described: TableSpec, known: Mapping[str, Data
         if column not in frame.columns or table not in known or column in asked:
             continue
         asked.add(column)
-        names = known[table].select(F.col(other).alias(column)).distinct().withColumn("_known", F.lit(True))
+        # Each name once: what a table lists is its key.
+        names = known[table].select(F.col(other).alias(column), F.lit(True).alias("_known"))
         joined = frame.join(F.broadcast(names), column, "left")
         absent = F.col(column).isNotNull() & F.col("_known").isNull()
         bad = verdict(absent, "unknown name", says(F.col(column), column, f"not in the {table} table"))

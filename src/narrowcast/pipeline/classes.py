@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pyspark import StorageLevel
+from pyspark import RDD, StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 SHARD_PAIRS = 1_000_000
 FEWEST_SHARDS = 4
 SHARDS = "shard int, offsets binary, users binary, rates binary"
-MOVES = "points binary, sessions binary, places binary, changes binary"
-PICKED = "numbers binary, offsets binary, users binary, rates binary"
+Packed = tuple[int, bytes, bytes, bytes]
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,9 @@ class Classes:
         ordered = rows.repartition(parts, F.col("shard") % parts).sortWithinPartitions("shard", "number")
         n_users = self.table.n_users
         packed = ordered.mapInArrow(lambda batches: _packed(batches, n, n_users), SHARDS)
-        return SparkShards(packed.persist(StorageLevel.DISK_ONLY), n, n_users)
+        # Bytes as they are: Spark hands cells of bytes over as bytearrays.
+        plain = packed.rdd.map(lambda row: (int(row[0]), bytes(row[1]), bytes(row[2]), bytes(row[3])))
+        return SparkShards(plain.persist(StorageLevel.DISK_ONLY), n, n_users)
 
 
 def _packed(batches: Iterator[pa.RecordBatch], n_shards: int, n_users: int) -> Iterator[pa.RecordBatch]:
@@ -116,46 +117,32 @@ def _row(cells: dict[str, Any]) -> pa.RecordBatch:
 
 
 class SparkShards:
-    """`minibatch.Shards` on Spark's workers."""
+    """`minibatch.Shards` on Spark's workers: an RDD of packed shards, as a pass over a DataFrame is planned anew.
 
-    def __init__(self, packed: DataFrame, n_shards: int, n_users: int) -> None:
+    A plan takes hundreds of passes, and on small shards planning a job took ten times as long as running it.
+    """
+
+    def __init__(self, packed: RDD[Packed], n_shards: int, n_users: int) -> None:
         self.packed, self.n_shards, self.n_users = packed, n_shards, n_users
 
     def sweep(self, clusters: Clusters, session_of: Counts, prices: Prices, task: Pass) -> Iterator[Moves]:
         """One pass: the clusters are broadcast, the changes collected."""
-        shared = self.packed.sparkSession.sparkContext.broadcast((clusters, session_of, prices, task))
-        n_shards, n_users = self.n_shards, self.n_users
-
-        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for shard in _unpacked(batches, n_shards, n_users):
-                moves = shard.sweep(*shared.value)
-                yield _row({name: values.tobytes() for name, values in moves._asdict().items()})
-
-        rows = self.packed.mapInArrow(work, MOVES).toArrow()
-        shared.destroy()
-        for row in rows.to_pylist():
-            yield Moves(**{name: np.frombuffer(row[name], np.int64) for name in Moves._fields})
+        yield from self._each(lambda shard, shared: shard.sweep(*shared), (clusters, session_of, prices, task))
 
     def gather(self, chosen: Ints) -> Points:
         """These points at the driver."""
-        shared = self.packed.sparkSession.sparkContext.broadcast(chosen)
+        parts = self._each(lambda shard, wanted: shard.pick(wanted), chosen)
+        return interleaved(parts, self.n_users)
+
+    def _each(self, work: Callable[[Shard, Any], Any], given: Any) -> list[Any]:
+        """What `work` makes of every shard and something that all of them are told."""
+        shared = self.packed.context.broadcast(given)
         n_shards, n_users = self.n_shards, self.n_users
 
-        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for shard in _unpacked(batches, n_shards, n_users):
-                numbers, points = shard.pick(shared.value)
-                yield _row({"numbers": numbers.tobytes(), **Shard(0, 1, points).to_bytes()})
+        def done(packed: Packed) -> Any:
+            return work(Shard.from_bytes(packed[0], n_shards, n_users, *packed[1:]), shared.value)
 
-        rows = self.packed.mapInArrow(work, PICKED).toArrow()
-        shared.destroy()
-        parts = []
-        for row in rows.to_pylist():
-            numbers = np.frombuffer(row.pop("numbers"), np.int64)
-            parts.append((numbers, Shard.from_bytes(0, 1, n_users, **row).points))
-        return interleaved(parts, n_users)
-
-
-def _unpacked(batches: Iterator[pa.RecordBatch], n_shards: int, n_users: int) -> Iterator[Shard]:
-    for batch in batches:
-        for row in batch.to_pylist():
-            yield Shard.from_bytes(row.pop("shard"), n_shards, n_users, **row)
+        try:
+            return self.packed.map(done).collect()
+        finally:
+            shared.destroy()

@@ -8,10 +8,13 @@ the checked rows; Spark's accumulators would count retried tasks twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -24,10 +27,13 @@ from narrowcast.pipeline.check_names import first_of_key, names_known
 from narrowcast.pipeline.check_profiles import profiles_checked
 from narrowcast.pipeline.check_tree import tree_checked
 from narrowcast.pipeline.read import BROKEN, FILE, ROW, Raw, read
-from narrowcast.pipeline.sizing import sized
+from narrowcast.pipeline.sizing import at_once, sized
+from narrowcast.pipeline.tables import SPECS, TableSpec, spec
 from narrowcast.pipeline.tables import Column as Described
-from narrowcast.pipeline.tables import TableSpec, spec
 from narrowcast.pipeline.verdicts import KIND, REASON, first, judged, says, verdict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 RAW = "_raw"
 QUARANTINE = "table string, file string, row bigint, kind string, reason string, raw string"
@@ -79,6 +85,39 @@ def ingest(
         return _ingest(spark, source, spec(name), known or {}, types or {}, strict)
 
 
+def ingest_all(
+    spark: SparkSession,
+    sources: Mapping[str, str | Path],
+    *,
+    types: Mapping[str, str] | None = None,
+    strict: bool = False,
+    done: Callable[[Ingested, float], None] | None = None,
+) -> dict[str, Ingested]:
+    """`ingest` for several tables, each checked against those before it; small ones at the same time.
+
+    `done` is told each table and its seconds as it is taken in.
+    """
+    if unknown := [name for name in sources if name not in SPECS]:
+        raise InputError(f"there is no table {unknown[0]!r}; there are {', '.join(SPECS)}", name="inputs")
+    taken: dict[str, Future[Ingested]] = {}
+
+    def take_in(name: str) -> Ingested:
+        listed = {table for _, table, _ in SPECS[name].known if table in taken}
+        known = {table: taken[table].result() for table in SPECS if table in listed}
+        start = time.perf_counter()
+        given = (types or {}) if name == "messages" else {}
+        found = _ingest(spark, sources[name], SPECS[name], known, given, strict)
+        if done is not None:
+            done(found, time.perf_counter() - start)
+        return found
+
+    with sized(spark, sources.values()), at_once(sources.values()) as pool:
+        for name in SPECS:  # in an order in which names are known before they are used
+            if name in sources:
+                taken[name] = pool.submit(take_in, name)
+        return {name: found.result() for name, found in taken.items()}
+
+
 def _ingest(
     spark: SparkSession,
     source: str | Path,
@@ -115,8 +154,8 @@ def _ingest(
 
 def _counted(checked: DataFrame) -> tuple[dict[str | None, int], tuple[int, int] | None]:
     """Rows by kind of fault (None: good), and the first and last time of the good ones, in one pass."""
-    time = F.unix_micros("ts") if "ts" in checked.columns and _is_time(checked) else F.lit(None).cast("long")
-    sums = [F.count("*").alias("n"), F.min(time).alias("first"), F.max(time).alias("last")]
+    at = F.unix_micros("ts") if "ts" in checked.columns and _is_time(checked) else F.lit(None).cast("long")
+    sums = [F.count("*").alias("n"), F.min(at).alias("first"), F.max(at).alias("last")]
     found = {row[KIND]: row for row in checked.groupBy(KIND).agg(*sums).collect()}
     good = found.get(None)
     times = None if good is None or good["first"] is None else (int(good["first"]), int(good["last"]))
@@ -237,6 +276,15 @@ def _quarantine(checked: DataFrame, name: str) -> DataFrame:
 def quarantined(tables: Mapping[str, Ingested], spark: SparkSession) -> DataFrame:
     """The bad rows of all tables, in order; a table without any is not looked through again."""
     frames = [table.quarantine for table in tables.values() if table.n_quarantined]
-    empty = spark.createDataFrame([], QUARANTINE)
-    everything: DataFrame = reduce(DataFrame.unionByName, frames, empty)
-    return everything.orderBy("table", "file", "row")
+    if not frames:
+        return spark.createDataFrame(nothing_quarantined(), QUARANTINE)
+    return reduce(DataFrame.unionByName, frames).orderBy("table", "file", "row")
+
+
+def nothing_quarantined() -> pa.Table:
+    """The quarantine of tables without a bad row."""
+    import pyarrow as pa
+
+    kinds = {"string": pa.string(), "bigint": pa.int64()}
+    fields = [(name, kinds[kind]) for name, kind in (column.split() for column in QUARANTINE.split(", "))]
+    return pa.schema(fields).empty_table()

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -98,6 +99,15 @@ def _candidates(system_only: bool) -> Iterator[Path]:
 def _ask(java: Path) -> tuple[Path, int] | None:
     """The home and major version that a Java says it has: PATH may hold a shim that tells nothing."""
     try:
+        return _answer(java, java.stat().st_mtime_ns)
+    except OSError:
+        return None
+
+
+@cache
+def _answer(java: Path, changed_ns: int) -> tuple[Path, int] | None:
+    """Asked once per process and program: that starts a JVM."""
+    try:
         answer = subprocess.run(
             [str(java), "-XshowSettings:properties", "-version"],
             stdin=subprocess.DEVNULL,
@@ -123,15 +133,18 @@ def _launcher_home(real: Path, version: int) -> Path:
     java = str(real / "bin" / "java").replace("'", "'\\''")
     script = LAUNCHER.replace("@OPENS@", opens).replace("@JAVA@", java)
     name = f"java-{version}-{hashlib.sha256(script.encode()).hexdigest()[:12]}"
-    for cache in _caches():
-        home = cache / name
+    for folder in caches():
+        home = folder / name
         try:
-            if not (home / "bin" / "java").is_file():
+            java_there = home / "bin" / "java"
+            if java_there.is_file() and os.access(java_there, os.X_OK):
+                return home
+            if not java_there.is_file():
                 _make(home, script, real)
-            if _ask(home / "bin" / "java") is not None:
+            if _ask(java_there) is not None:
                 return home
         except OSError as error:
-            log.info("%s cannot hold a Java launcher: %s", cache, error)
+            log.info("%s cannot hold a Java launcher: %s", folder, error)
     raise InputError(
         "no folder for the Java launcher can be written and run from",
         name="XDG_CACHE_HOME",
@@ -139,7 +152,7 @@ def _launcher_home(real: Path, version: int) -> Path:
     )
 
 
-def _caches() -> Iterator[Path]:
+def caches() -> Iterator[Path]:
     """Where a launcher may live: the user's cache, else beside the virtual environment."""
     if given := os.environ.get("XDG_CACHE_HOME"):
         yield Path(given) / "narrowcast"

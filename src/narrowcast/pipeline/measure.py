@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.errors import InputError
 from narrowcast.model import Tree
-from narrowcast.pipeline import statistics
-from narrowcast.pipeline.ingest import Ingested, ingest, quarantined
+from narrowcast.pipeline import profile_tables, statistics
+from narrowcast.pipeline.ingest import Ingested, ingest_all, nothing_quarantined, quarantined
 from narrowcast.pipeline.match import Decay, partials
 from narrowcast.pipeline.output import Output, Step, write_manifest, writing
 from narrowcast.pipeline.progress import Reporter, watched
 from narrowcast.pipeline.query_sizes import grid, query_sizes
 from narrowcast.pipeline.read import FILE, FORMATS, ROW
-from narrowcast.pipeline.sizing import sized
+from narrowcast.pipeline.sizing import at_once, sized
 from narrowcast.pipeline.tables import SPECS
 from narrowcast.pipeline.tree_demand import tree_demand
 from narrowcast.version import __version__
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+QUARANTINE_KEY = ("table", "file", "row")
 
 
 @dataclass(frozen=True)
@@ -99,8 +106,10 @@ def measure(
     whole = writing(out, overwrite=overwrite, explain=explain)
     with watched(spark, progress), sized(spark, inputs.values()), whole as output:
         taken = _take_in(spark, inputs, settings, output)
-        output.write("quarantine", quarantined(taken, spark), ("table", "file", "row"))
-        about = _measure(spark, taken, settings, output)
+        bad = any(table.n_quarantined for table in taken.values())
+        output.write("quarantine", quarantined(taken, spark) if bad else nothing_quarantined(), QUARANTINE_KEY)
+        with at_once(inputs.values()) as pool:
+            about = _measure(spark, taken, settings, output, pool)
         counts = {
             name: {"rows_in": t.n_in, "accepted": t.n_accepted, "quarantined": dict(t.n_bad), "types": dict(t.types)}
             for name, t in taken.items()
@@ -115,27 +124,26 @@ def measure(
 def _take_in(
     spark: SparkSession, inputs: Mapping[str, str | Path], settings: Settings, output: Output
 ) -> dict[str, Ingested]:
-    unknown = [name for name in inputs if name not in SPECS]
-    if unknown:
-        raise InputError(f"there is no table {unknown[0]!r}; there are {', '.join(SPECS)}", name="inputs")
-    taken: dict[str, Ingested] = {}
-    for name in SPECS:  # in an order in which names are known before they are used
-        if name in inputs:
-            start = time.perf_counter()
-            types = settings.types if name == "messages" else None
-            taken[name] = ingest(spark, inputs[name], name, known=taken, types=types, strict=settings.strict)
-            output.note(f"{name} (accepted)", taken[name].n_accepted, time.perf_counter() - start)
-    return taken
+    def done(table: Ingested, seconds: float) -> None:
+        output.note(f"{table.name} (accepted)", table.n_accepted, seconds)
+
+    return ingest_all(spark, inputs, types=settings.types, strict=settings.strict, done=done)
 
 
-def _measure(spark: SparkSession, taken: Mapping[str, Ingested], settings: Settings, output: Output) -> dict[str, Any]:
+def _measure(
+    spark: SparkSession,
+    taken: Mapping[str, Ingested],
+    settings: Settings,
+    output: Output,
+    pool: ThreadPoolExecutor,
+) -> dict[str, Any]:
     about: dict[str, Any] = {}
     messages = taken["messages"].rows if "messages" in taken else None
     if messages is not None and settings.partitions is not None:
         messages = messages.repartition(settings.partitions)
     if messages is not None and "subscriptions" in taken:
         times = taken["messages"].times_us
-        about |= _from_messages(spark, messages, times, taken["subscriptions"].rows, settings, output)
+        about |= _from_messages(spark, messages, times, taken["subscriptions"].rows, settings, output, pool)
     elif "interest" in taken and "flows" in taken:
         _audiences(taken["interest"].rows, taken["flows"].rows, output)
     if "tree" in taken and "demand" in taken:
@@ -152,18 +160,19 @@ def _from_messages(
     subscriptions: DataFrame,
     settings: Settings,
     output: Output,
+    pool: ThreadPoolExecutor,
 ) -> dict[str, Any]:
     from narrowcast.profiles import Matcher
 
     start = time.perf_counter()
-    texts = sorted({row["profile"] for row in subscriptions.select("profile").distinct().collect()})
-    if not texts:
-        raise InputError("no subscription is left to measure with", name="subscriptions", hint="see the quarantine")
-    matcher = Matcher(texts)
-    output.note("matcher", len(texts), time.perf_counter() - start)
-    numbered = spark.createDataFrame(list(enumerate(texts)), "profile bigint, text string")
+    profiles = _profiles(subscriptions)
+    matcher = Matcher(profiles["text"].to_pylist())
+    output.note("matcher", matcher.n_profiles, time.perf_counter() - start)
+    output.write("profiles", profiles, ("profile",))
+    numbered = spark.createDataFrame(profiles.select(["profile", "text"]))
     held = subscriptions.select("subscriber", F.col("profile").alias("text")).join(numbered, "text")
-    holders = held.select("profile", "subscriber").distinct()
+    # Each once: profile and subscriber are the key of subscriptions.
+    holders = held.select("profile", "subscriber")
     newest = None if times is None else times[1]
     seconds = settings.seconds if settings.seconds is not None or times is None else (times[1] - times[0]) / 1e6
     sums = partials(
@@ -178,43 +187,71 @@ def _from_messages(
     try:
         start = time.perf_counter()
         over = statistics.span(sums, seconds or None)
-        output.note("partials", sums.count(), time.perf_counter() - start)
-        _write_statistics(sums, numbered, holders, over, settings, output)
+        output.note("partials", over.n_partials, time.perf_counter() - start)
+        _write_statistics(sums, holders, over, settings, output, pool)
     finally:
         sums.unpersist()
     absent = sorted(set(matcher.attributes) - set(messages.columns))
     return {"messages": over.messages, "log_seconds": over.seconds, "newest_us": newest, "attributes_absent": absent}
 
 
+def _profiles(subscriptions: DataFrame) -> pa.Table:
+    """Table `profiles`: profile, text, n_subscribers; numbered in the order of their texts."""
+    import pyarrow as pa
+
+    found = subscriptions.groupBy(F.col("profile").alias("text")).agg(F.count("*").alias("n_subscribers")).toArrow()
+    if not found.num_rows:
+        raise InputError("no subscription is left to measure with", name="subscriptions", hint="see the quarantine")
+    # As Python sorts them, by code points.
+    texts, counts = zip(
+        *sorted(zip(*(found[c].to_pylist() for c in ("text", "n_subscribers")), strict=True)), strict=True
+    )
+    numbers = pa.array(range(len(texts)), pa.int64())
+    return pa.table({"profile": numbers, "text": pa.array(texts, pa.string()), "n_subscribers": counts})
+
+
 def _write_statistics(
     sums: DataFrame,
-    numbered: DataFrame,
     holders: DataFrame,
     over: statistics.Span,
     settings: Settings,
     output: Output,
+    pool: ThreadPoolExecutor,
 ) -> None:
-    counted = holders.groupBy("profile").agg(F.count("*").alias("n_subscribers"))
-    output.write("profiles", numbered.join(counted, "profile"), ("profile",))
-    output.write("holders", holders, ("profile", "subscriber"))
-    output.write("profile_rates", statistics.profile_rates(sums, numbered, over), ("profile",))
-    output.write("selectivity", statistics.selectivity(sums, numbered, over), ("profile",))
-    if settings.overlap:
-        output.write("overlap", statistics.overlap(sums), ("profile", "other"))
-    classes = None
-    if settings.key is None:
-        classes = statistics.classes(sums).persist(StorageLevel.DISK_ONLY)
-        output.write("classes", classes.select("flow", "profiles"), ("flow",))
+    """Every table from the sums: small ones side by side, see `at_once`."""
+    n_profiles = np.arange(output.rows_of("profiles"))
+    output.write("profile_rates", profile_tables.profile_rates(n_profiles, over), ("profile",))
+    output.write("selectivity", profile_tables.selectivity(n_profiles, over), ("profile",))
+    classes = statistics.classes(sums).persist(StorageLevel.DISK_ONLY) if settings.key is None else None
     flows = statistics.flows(sums, over, classes)
-    output.write("flows", flows, ("flow",))
     pairs = statistics.flow_profile(sums, classes)
-    output.write("flow_profile", pairs, ("flow", "profile"))
     interest = statistics.interest(pairs, holders).persist(StorageLevel.DISK_ONLY)
-    output.write("interest", interest, ("flow", "subscriber"))
-    _audiences(interest, flows, output)
-    interest.unpersist()
+    of_flow = statistics.audience_of_flow(interest).persist(StorageLevel.DISK_ONLY)
+    tables: list[tuple[str, DataFrame, tuple[str, ...]]] = [
+        ("interest", interest, ("flow", "subscriber")),
+        ("flow_audience", of_flow.select("flow", "audience"), ("flow",)),
+        ("audiences", statistics.audiences(of_flow, flows), ("audience",)),
+        ("holders", holders, ("profile", "subscriber")),
+        ("flows", flows, ("flow",)),
+        ("flow_profile", pairs, ("flow", "profile")),
+    ]
+    if settings.overlap:
+        tables.append(("overlap", statistics.overlap(sums, over), ("profile", "other")))
     if classes is not None:
-        classes.unpersist()
+        tables.append(("classes", classes.select("flow", "profiles"), ("flow",)))
+    try:
+        _write_all(tables, output, pool)
+    finally:
+        for kept in (of_flow, interest, classes):
+            if kept is not None:
+                kept.unpersist()
+
+
+def _write_all(
+    tables: Sequence[tuple[str, DataFrame, tuple[str, ...]]], output: Output, pool: ThreadPoolExecutor
+) -> None:
+    for written in [pool.submit(output.write, *table) for table in tables]:
+        written.result()
 
 
 def _audiences(interest: DataFrame, flows: DataFrame, output: Output) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
@@ -16,6 +17,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.errors import InputError
 from narrowcast.model.whole_folder import whole_folder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MANIFEST = "manifest.json"
 PIECE = 1_000_000
@@ -37,29 +41,37 @@ class Output:
     folder: Path
     explain: Callable[[Step], None] | None = None
     steps: list[Step] = field(default_factory=list)
+    _one_at_a_time: Any = field(default_factory=threading.Lock, repr=False)
 
-    def write(self, name: str, frame: DataFrame, order: Sequence[str]) -> None:
+    def write(self, name: str, rows: DataFrame | pa.Table, order: Sequence[str]) -> None:
         """One Parquet file in the order of columns that no two rows share: the same rows, the same bytes."""
         start = time.perf_counter()
-        rows = _write(frame, list(order), self.folder / f"{name}.parquet")
-        self.note(name, rows, time.perf_counter() - start)
+        in_order = pieces(rows, list(order)) if isinstance(rows, DataFrame) else iter([_ordered(rows, list(order))])
+        n = write_pieces(in_order, self.folder / f"{name}.parquet")
+        self.note(name, n, time.perf_counter() - start)
+
+    def rows_of(self, name: str) -> int:
+        """How many rows a table has that was written."""
+        return next(step.rows for step in self.steps if step.table == name)
 
     def note(self, name: str, rows: int, seconds: float) -> None:
         """Remember a step, and say so if asked to explain."""
         step = Step(name, rows, seconds)
-        self.steps.append(step)
-        if self.explain is not None:
-            self.explain(step)
+        with self._one_at_a_time:
+            self.steps.append(step)
+            if self.explain is not None:
+                self.explain(step)
 
 
-def _write(frame: DataFrame, order: list[str], path: Path) -> int:
+def write_pieces(tables: Iterator[Any], path: Path) -> int:
+    """Tables with the same columns, in order, as one Parquet file; how many rows it has."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     writer: Any = None
     held: Any = None
     rows = 0
-    for table in pieces(frame, order):
+    for table in tables:
         rows += table.num_rows
         writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
         held = table if held is None else pa.concat_tables([held, table])
@@ -75,15 +87,16 @@ def _write(frame: DataFrame, order: list[str], path: Path) -> int:
 def pieces(frame: DataFrame, order: list[str]) -> Iterator[Any]:
     """The rows in order as Arrow tables, never much more than PIECE of them at the driver at once.
 
-    A table of one piece, which most are, takes one job: it is sorted here.
+    A table of one piece, which most are, takes one job: it is sorted here. A larger one is made twice, the
+    first time no further than that.
     """
+    first = frame.limit(PIECE + 1).toArrow()
+    if first.num_rows <= PIECE:
+        yield _ordered(first, order)
+        return
+    del first
     kept = frame.persist(StorageLevel.DISK_ONLY)
     try:
-        first = kept.limit(PIECE + 1).toArrow()
-        if first.num_rows <= PIECE:
-            yield _plain(first.sort_by([(name, "ascending") for name in order]))
-            return
-        del first
         yield from _ranges(kept, order)
     finally:
         kept.unpersist()
@@ -100,6 +113,10 @@ def _ranges(kept: DataFrame, order: list[str]) -> Iterator[Any]:
             yield _plain(numbered.where(F.col("_piece") == piece).drop("_piece").toArrow())
     finally:
         numbered.unpersist()
+
+
+def _ordered(table: Any, order: list[str]) -> Any:
+    return _plain(table.sort_by([(name, "ascending") for name in order]))
 
 
 def _plain(table: Any) -> Any:

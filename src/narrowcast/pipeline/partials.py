@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from narrowcast.kernels.group_sums import column_sums
+from narrowcast.pipeline.sparse_sums import Matches, SparseSums
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,11 +26,14 @@ Ints = NDArray[np.int64]
 BYTE = 1024
 WEIGHT = 1 << 30
 TOTAL, PROFILE, FLOW, PAIR, CLASS, OVERLAP = "total", "profile", "flow", "pair", "class", "overlap"
-# The profiles that overlap with profile `a` travel as one row, `members` with their `weights`.
+# The profiles that match messages of a flow travel as one row, and so do those that overlap with profile `a`:
+# `others` has the profiles and `sums` what is added up for each, as bytes of `sparse_sums`.
 SCHEMA = (
-    "kind string, a bigint, flow string, members array<int>, weights array<bigint>, "
+    "kind string, a bigint, flow string, members array<int>, others binary, sums binary, "
     "messages bigint, bytes bigint, weight bigint"
 )
+# Matches that wait to be added to the sparse sums.
+FOLD = 2_000_000
 
 
 def weights(age_us: NDArray[np.float64], half_life_s: float | None, window_s: float | None) -> Ints:
@@ -47,42 +53,6 @@ def weights(age_us: NDArray[np.float64], half_life_s: float | None, window_s: fl
 
 
 @dataclass
-class Sums:
-    """Messages, bytes and weight added up by a key."""
-
-    keys: list[Ints] = field(default_factory=list)
-    values: list[Ints] = field(default_factory=list)
-    size: int = 0
-
-    def add(self, keys: Ints, values: Ints) -> None:
-        """Add rows of (messages, bytes, weight) under their keys."""
-        if keys.size:
-            found, summed = _summed(keys, values)
-            self.keys.append(found)
-            self.values.append(summed)
-            self.size += found.size
-
-    def take(self) -> tuple[Ints, Ints]:
-        """Everything so far by ascending key; nothing is kept."""
-        if not self.keys:
-            return np.zeros(0, np.int64), np.zeros((0, 3), np.int64)
-        found, summed = _summed(np.concatenate(self.keys), np.concatenate(self.values))
-        self.keys, self.values, self.size = [], [], 0
-        return found, summed
-
-    def shrink(self) -> None:
-        """Merge equal keys."""
-        if len(self.keys) > 1:
-            self.add(*self.take())
-
-
-def _summed(keys: Ints, values: Ints) -> tuple[Ints, Ints]:
-    order = np.argsort(keys, kind="stable")
-    found, first = np.unique(keys[order], return_index=True)
-    return found, np.add.reduceat(values[order], first, axis=0)
-
-
-@dataclass
 class Partials:
     """The sums of one worker over `n_profiles` profiles.
 
@@ -96,32 +66,32 @@ class Partials:
     most: int = 2_000_000
     total: Ints = field(default_factory=lambda: np.zeros(3, np.int64))
     flow_names: dict[str, int] = field(default_factory=dict)
-    flows: Sums = field(default_factory=Sums)
-    pairs: Sums = field(default_factory=Sums)
+    flows: Ints = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    pairs: SparseSums = field(default_factory=lambda: SparseSums.none(3))
+    together: SparseSums = field(default_factory=lambda: SparseSums.none(1))
     class_sums: dict[bytes, Ints] = field(default_factory=dict)
     class_members: int = 0
-    together: Any = None
+    waiting: list[_Batch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.profiles: Ints = np.zeros((self.n_profiles, 3), np.int64)
 
     def add(self, rows: Ints, cols: Ints, values: Ints, flow: pa.Array | None) -> None:
         """Add a batch: its matches sorted by row, (messages, bytes, weight) of each row, each row's flow."""
+        matches = Matches.of(rows, cols, len(values))
         self.total += values.sum(axis=0)
-        matched = values[rows]
-        for k in range(3):
-            # Exact: whole numbers below 2^53 in floats. A batch's bytes and weights are.
-            self.profiles[:, k] += np.bincount(cols, matched[:, k], self.n_profiles).astype(np.int64)
-        if flow is not None:
-            codes = self._codes(flow)
-            self.flows.add(codes, values)
-            self.pairs.add(codes[rows] * self.n_profiles + cols, matched)
-        # Where the matches of each matched row start.
-        starts: Ints = np.flatnonzero(np.diff(rows, prepend=-1))
-        if self.classes and starts.size:
+        column_sums(matches.offsets, matches.cols, values, self.profiles)
+        codes = None if flow is None else self._codes(flow)
+        if codes is not None:
+            self._add_flows(codes, values)
+        if self.classes and rows.size:
+            # Where the matches of each matched row start.
+            starts: Ints = np.flatnonzero(np.diff(rows, prepend=-1))
             self._add_classes(rows, cols, starts, values)
-        if self.overlap and starts.size:
-            self._add_overlap(starts, cols, values[rows[starts], 2])
+        if codes is not None or self.overlap:
+            self.waiting.append(_Batch(matches, values, codes))
+            if sum(batch.matches.cols.size for batch in self.waiting) > FOLD:
+                self._fold()
 
     def _codes(self, flow: pa.Array) -> Ints:
         encoded = flow.dictionary_encode()
@@ -129,6 +99,13 @@ class Partials:
         codes = [names.setdefault(name, len(names)) for name in encoded.dictionary.to_pylist()]
         result: Ints = np.array(codes, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
         return result
+
+    def _add_flows(self, codes: Ints, values: Ints) -> None:
+        grown = np.zeros((len(self.flow_names), 3), np.int64)
+        grown[: len(self.flows)] = self.flows
+        # Every row is a row of one column, its flow.
+        column_sums(np.arange(codes.size + 1), codes.astype(np.int32), values, grown)
+        self.flows = grown
 
     def _add_classes(self, rows: Ints, cols: Ints, starts: Ints, values: Ints) -> None:
         ends = np.append(starts[1:], cols.size)
@@ -146,60 +123,58 @@ class Partials:
             else:
                 held += row
 
-    def _add_overlap(self, starts: Ints, cols: Ints, weight: Ints) -> None:
-        from scipy.sparse import csr_array
-
-        offsets = np.append(starts, cols.size)
-        lengths = np.diff(offsets)
-        shape = (starts.size, self.n_profiles)
-        once = csr_array((np.ones(cols.size, np.int64), cols, offsets), shape=shape)
-        weighed = csr_array((np.repeat(weight, lengths), cols, offsets), shape=shape)
-        found = (once.T @ weighed).tocsr()
-        self.together = found if self.together is None else self.together + found
+    def _fold(self) -> None:
+        """Add what waits to the sparse sums: that costs as much as the sums are long, so seldom."""
+        if not self.waiting:
+            return
+        matches = Matches.joined([batch.matches for batch in self.waiting])
+        values = np.concatenate([batch.values for batch in self.waiting])
+        codes = [batch.codes for batch in self.waiting if batch.codes is not None]
+        self.waiting = []
+        if codes:
+            group = np.concatenate(codes)
+            self.pairs = self.pairs.with_groups(matches, values, group, len(self.flow_names), self.n_profiles)
+        if self.overlap:
+            self.together = self.together.with_pairs(matches, values[:, 2:].copy(), self.n_profiles)
 
     @property
     def size(self) -> int:
-        """How many sums are held."""
-        together = 0 if self.together is None else self.together.nnz
-        return self.flows.size + self.pairs.size + self.class_members + together
+        """How many sums are held, what waits counted too."""
+        waits = sum(batch.matches.cols.size for batch in self.waiting)
+        return len(self.flows) + self.pairs.size + self.class_members + self.together.size + waits
 
     def is_full(self) -> bool:
         """Whether the sums must be handed over, even after merging equal keys."""
         if self.size <= self.most:
             return False
-        self.flows.shrink()
-        self.pairs.shrink()
+        self._fold()
         return self.size > self.most // 2
 
     def take(self) -> Iterator[pa.RecordBatch]:
         """Hand over all sums as rows of SCHEMA and start again."""
+        self._fold()
         yield _batch(TOTAL, self.total[None])
         busy = np.flatnonzero(self.profiles[:, 0])
         yield _batch(PROFILE, self.profiles[busy], a=busy)
         names = np.array(list(self.flow_names), dtype=object)
-        keys, values = self.flows.take()
-        yield _batch(FLOW, values, flow=names[keys] if keys.size else None)
-        keys, values = self.pairs.take()
-        flow, profile = np.divmod(keys, self.n_profiles)
-        yield _batch(PAIR, values, a=profile, flow=names[flow] if keys.size else None)
+        yield _batch(FLOW, self.flows, flow=names)
+        yield _sparse_batch(PAIR, self.pairs, flow=names[self.pairs.busy])
         yield _class_batch(self.class_sums)
-        yield self._overlap_batch()
+        yield _sparse_batch(OVERLAP, self.together, a=self.together.busy)
         self.__init__(self.n_profiles, self.classes, self.overlap, self.most)  # type: ignore[misc]
 
-    def _overlap_batch(self) -> pa.RecordBatch:
-        """For each profile the later ones that it overlaps with."""
-        import pyarrow as pa
-        from scipy.sparse import triu
 
-        if self.together is None:
-            return _batch(OVERLAP, np.zeros((0, 3), np.int64))
-        upper = triu(self.together, k=1, format="csr")
-        upper.eliminate_zeros()
-        busy = np.flatnonzero(np.diff(upper.indptr))
-        offsets = pa.array(np.append(upper.indptr[busy], upper.indptr[-1]).astype(np.int32))
-        members = pa.ListArray.from_arrays(offsets, pa.array(upper.indices.astype(np.int32)))
-        weights = pa.ListArray.from_arrays(offsets, pa.array(upper.data))
-        return _batch(OVERLAP, np.zeros((busy.size, 3), np.int64), a=busy, members=members, weights=weights)
+class _Batch(NamedTuple):
+    """Messages whose matches are not in the sparse sums yet."""
+
+    matches: Matches
+    values: Ints
+    codes: Ints | None
+
+
+def _sparse_batch(kind: str, sums: SparseSums, **keys: Any) -> pa.RecordBatch:
+    others, cells = sums.cells()
+    return _batch(kind, np.zeros((sums.busy.size, 3), np.int64), others=others, sums=cells, **keys)
 
 
 def same_sets(cols: Ints, starts: Ints, ends: Ints, bits: int = 64) -> Ints:
@@ -251,7 +226,14 @@ def _class_batch(sums: dict[bytes, Ints]) -> pa.RecordBatch:
 
 
 def _batch(
-    kind: str, values: Ints, *, a: Any = None, flow: Any = None, members: Any = None, weights: Any = None
+    kind: str,
+    values: Ints,
+    *,
+    a: Any = None,
+    flow: Any = None,
+    members: Any = None,
+    others: Any = None,
+    sums: Any = None,
 ) -> pa.RecordBatch:
     import pyarrow as pa
 
@@ -266,7 +248,8 @@ def _batch(
             "a": column(a, pa.int64()),
             "flow": column(flow, pa.string()),
             "members": pa.nulls(n, pa.list_(pa.int32())) if members is None else members,
-            "weights": pa.nulls(n, pa.list_(pa.int64())) if weights is None else weights,
+            "others": pa.nulls(n, pa.binary()) if others is None else others,
+            "sums": pa.nulls(n, pa.binary()) if sums is None else sums,
             "messages": pa.array(values[:, 0]),
             "bytes": pa.array(values[:, 1]),
             "weight": pa.array(values[:, 2]),

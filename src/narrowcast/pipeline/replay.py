@@ -22,9 +22,10 @@ from narrowcast.model.tables import read_table
 from narrowcast.pipeline.ingest import ingest
 from narrowcast.pipeline.match import Holders, flow_name, partials
 from narrowcast.pipeline.output import Output, Step, write_manifest, writing
-from narrowcast.pipeline.partials import BYTE, PAIR
+from narrowcast.pipeline.partials import BYTE
 from narrowcast.pipeline.progress import Reporter, watched
 from narrowcast.pipeline.sizing import sized
+from narrowcast.pipeline.statistics import pair_sums
 from narrowcast.version import __version__
 
 PLAN_TABLES = {
@@ -144,9 +145,9 @@ def _wants(spark: SparkSession, messages: DataFrame, subscriptions: str | Path, 
     subscriber = np.array([person[r["subscriber"]] for r in pairs], np.int64)
     holders = Holders.from_pairs(profile, subscriber, len(texts), len(people))
     sums = partials(messages, Matcher(texts), key=key, overlap=False, holders=holders)
-    names = spark.createDataFrame(list(enumerate(people)), "a bigint, subscriber string")
-    found = sums.where(F.col("kind") == PAIR).groupBy("flow", "a").agg(*_sums())
-    return found.join(names, "a").select("flow", "subscriber", *AMOUNTS)
+    # With holders, the numbers of profiles are those of subscribers.
+    names = spark.createDataFrame(list(enumerate(people)), "profile bigint, subscriber string")
+    return pair_sums(sums).join(names, "profile").select("flow", "subscriber", *AMOUNTS)
 
 
 def _sums() -> list[Column]:

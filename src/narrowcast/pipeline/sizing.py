@@ -8,12 +8,15 @@ takes, and so is compiling what runs for a second.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 SMALL_BYTES = 16 << 20
+# A task costs more to start than so much takes to work on.
+TASK_BYTES = 1 << 20
 PART_BYTES = 32 << 20
 # No job per shuffle, and no Java code written and compiled for each: its rows are soon done without.
 _PLAIN = {
@@ -27,21 +30,39 @@ _PLAIN = {
 def sized(spark: SparkSession, sources: Iterable[str | Path]) -> Iterator[None]:
     """Within the block, settings that suit inputs of this size; those of before come back after it."""
     chosen = _settings(spark.sparkContext.defaultParallelism, list(sources))
-    before = {name: str(spark.conf.get(name)) for name in chosen}
+    before = {name: spark.conf.get(name, None) for name in chosen}
     for name, value in chosen.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
+        for name, old in before.items():
+            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+
+
+@contextmanager
+def at_once(sources: Iterable[str | Path]) -> Iterator[ThreadPoolExecutor]:
+    """A pool for jobs of one measurement: many side by side for small inputs, else one after another.
+
+    Spark plans each job on one core and needs seconds for it in a young JVM. Jobs on large inputs use
+    all cores by themselves, and two would need twice the memory. A job that fails lets no other start.
+    """
+    with ThreadPoolExecutor(8 if are_small(list(sources)) else 1) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _settings(parallel: int, sources: list[str | Path]) -> dict[str, str]:
+    total = sum(_bytes(source) or 0 for source in sources)
     if are_small(sources):
-        return _PLAIN | {"spark.sql.shuffle.partitions": str(parallel)}
+        few = str(max(1, min(parallel, total // TASK_BYTES)))
+        names = ("shuffle.partitions", "files.minPartitionNum", "leafNodeDefaultParallelism")
+        return _PLAIN | {f"spark.sql.{name}": few for name in names}
     # What a task sorts should fit into its memory; Parquet is several times as large unpacked.
-    parts = sum(_bytes(source) or 0 for source in sources) // PART_BYTES
+    parts = total // PART_BYTES
     return {"spark.sql.shuffle.partitions": str(parts)} if parts > 2 * parallel else {}
 
 

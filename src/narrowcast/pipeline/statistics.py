@@ -2,40 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+import numpy as np
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.pipeline import partials as p
+from narrowcast.pipeline import profile_tables
+from narrowcast.pipeline.merge import merged
+from narrowcast.pipeline.partials import Ints
+from narrowcast.pipeline.sparse_sums import SparseSums
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SUMS = ("messages", "bytes", "weight")
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """What the messages amount to: how many, their bytes and weight, over how many seconds.
 
-    Without times `seconds` is None and rates are messages of the whole log.
+    Without times `seconds` is None and rates are messages of the whole log. `by_profile` has a row
+    (messages, bytes, weight) for every profile that matched anything, and maybe more.
     """
 
     messages: int
     bytes: int
     weight: int
     seconds: float | None
+    n_partials: int = 0
+    by_profile: Ints = field(default_factory=lambda: np.zeros((0, 3), np.int64), compare=False)
 
     @property
     def per(self) -> float:
         return self.seconds or 1.0
 
+    def of_profiles(self, profiles: Ints) -> Ints:
+        """The rows of these profiles; zeros for one that matched nothing."""
+        known = profiles < len(self.by_profile)
+        found = np.zeros((profiles.size, 3), np.int64)
+        found[known] = self.by_profile[profiles[known]]
+        return found
+
 
 def span(partials: DataFrame, seconds: float | None) -> Span:
-    """The totals, collected."""
-    row = _summed(partials.where(F.col("kind") == p.TOTAL)).collect()[0]
-    return Span(row["messages"] or 0, row["bytes"] or 0, row["weight"] or 0, seconds)
+    """The totals, collected, and those of each profile, in one job over all partials."""
+    profile_of = F.when(F.col("kind") == p.PROFILE, F.col("a")).alias("a")
+    rows = _summed(partials.select("kind", profile_of, *SUMS, F.lit(1).alias("n")), "kind", "a", also="n").toArrow()
+    kinds = rows["kind"].to_numpy()
+    sums = np.column_stack([rows[name].to_numpy() for name in SUMS]).reshape(-1, 3)
+    profile = rows["a"].to_numpy()[kinds == p.PROFILE].astype(np.int64)
+    by_profile = np.zeros((int(profile.max(initial=-1)) + 1, 3), np.int64)
+    by_profile[profile] = sums[kinds == p.PROFILE]
+    messages, size, weight = sums[kinds == p.TOTAL].sum(axis=0).tolist()
+    return Span(messages, size, weight, seconds, sum(rows["n"].to_pylist()), by_profile)
 
 
-def _summed(frame: DataFrame, *by: str) -> DataFrame:
-    sums = [F.sum(name).alias(name) for name in ("messages", "bytes", "weight")]
-    return frame.groupBy(*by).agg(*sums) if by else frame.agg(*sums)
+def _summed(frame: DataFrame, *by: str, also: str | None = None) -> DataFrame:
+    names = SUMS if also is None else (*SUMS, also)
+    return frame.groupBy(*by).agg(*(F.sum(name).alias(name) for name in names))
 
 
 def _of(partials: DataFrame, kind: str) -> DataFrame:
@@ -48,47 +76,40 @@ def _bytes() -> Column:
 
 def profile_rates(partials: DataFrame, profiles: DataFrame, over: Span) -> DataFrame:
     """How fast what each profile matches flows: profile, messages, bytes, rate, rate_bytes_s."""
-    sums = _summed(_of(partials, p.PROFILE).withColumnRenamed("a", "profile"), "profile")
-    everyone = profiles.select("profile").join(sums, "profile", "left").na.fill(0, ["messages", "bytes"])
-    return everyone.select("profile", "messages", _bytes().alias("bytes"), *_rates(over))
-
-
-def _rates(over: Span) -> list[Column]:
-    rate = F.col("messages") / F.lit(over.per)
-    return [rate.alias("rate"), (_bytes() / F.lit(over.per)).alias("rate_bytes_s")]
+    return partials.sparkSession.createDataFrame(profile_tables.profile_rates(_numbers(profiles), over))
 
 
 def selectivity(partials: DataFrame, profiles: DataFrame, over: Span) -> DataFrame:
     """The decayed share of the messages in the window that each profile matches: profile, weight, selectivity."""
-    sums = _summed(_of(partials, p.PROFILE).withColumnRenamed("a", "profile"), "profile")
-    everyone = profiles.select("profile").join(sums, "profile", "left").na.fill(0, ["weight"])
-    weight = F.col("weight") / F.lit(float(p.WEIGHT))
-    share = F.col("weight") / F.lit(float(max(over.weight, 1)))
-    return everyone.select("profile", weight.alias("weight"), share.alias("selectivity"))
+    return partials.sparkSession.createDataFrame(profile_tables.selectivity(_numbers(profiles), over))
 
 
-def overlap(partials: DataFrame) -> DataFrame:
+def _numbers(profiles: DataFrame) -> Ints:
+    found: Ints = profiles.select("profile").toArrow()["profile"].to_numpy()
+    return found
+
+
+def overlap(partials: DataFrame, over: Span | None = None) -> DataFrame:
     """How much of what one profile matches another matches too, decayed; only pairs that do occur.
 
     profile < other; `share` is O[profile][other] of the profile's own weight, `share_of_other` the
-    other way round.
+    other way round. `over` are the totals, if they are known already.
     """
-    pairs = _of(partials, p.OVERLAP).select("a", F.explode(F.arrays_zip("members", "weights")).alias("_with"))
-    named = pairs.select("a", F.col("_with.members").cast("bigint").alias("b"), F.col("_with.weights").alias("both"))
-    both = named.groupBy("a", "b").agg(F.sum("both").alias("both"))
-    own = _summed(_of(partials, p.PROFILE), "a").select("a", F.col("weight").alias("own"))
-    others = own.select(F.col("a").alias("b"), F.col("own").alias("other_own"))
-    return (
-        both.join(F.broadcast(own), "a")
-        .join(F.broadcast(others), "b")
-        .select(
-            F.col("a").alias("profile"),
-            F.col("b").alias("other"),
-            (F.col("both") / F.lit(float(p.WEIGHT))).alias("weight"),
-            (F.col("both") / F.col("own")).alias("share"),
-            (F.col("both") / F.col("other_own")).alias("share_of_other"),
+    totals = over or span(partials, None)
+    own = partials.sparkSession.sparkContext.broadcast(totals.by_profile[:, 2])
+
+    def rows(profile: pa.Array, sums: SparseSums) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        mine = np.repeat(profile.to_numpy(), np.diff(sums.start))
+        both, weight = sums.values[:, 0], own.value
+        shares = {"share": both / weight[mine], "share_of_other": both / weight[sums.cols]}
+        return pa.RecordBatch.from_pydict(
+            {"profile": mine, "other": sums.cols.astype(np.int64), "weight": both / float(p.WEIGHT), **shares}
         )
-    )
+
+    schema = "profile bigint, other bigint, weight double, share double, share_of_other double"
+    return merged(_of(partials, p.OVERLAP), "a", 1, rows, schema)
 
 
 def classes(partials: DataFrame) -> DataFrame:
@@ -121,8 +142,22 @@ def flow_profile(partials: DataFrame, found_classes: DataFrame | None = None) ->
             "messages",
             _bytes().alias("bytes"),
         )
-    sums = _summed(_of(partials, p.PAIR).withColumnRenamed("a", "profile"), "flow", "profile")
-    return sums.select("flow", "profile", "messages", _bytes().alias("bytes"))
+    return pair_sums(partials).select("flow", "profile", "messages", _bytes().alias("bytes"))
+
+
+def pair_sums(partials: DataFrame) -> DataFrame:
+    """Messages and bytes (in whole 1/1024) of each flow that each profile matches: flow, profile, messages, bytes."""
+
+    def rows(flow: pa.Array, sums: SparseSums) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        named = flow.take(pa.array(np.repeat(np.arange(len(flow)), np.diff(sums.start))))
+        messages, size = sums.values[:, 0].copy(), sums.values[:, 1].copy()
+        return pa.RecordBatch.from_pydict(
+            {"flow": named, "profile": sums.cols.astype(np.int64), "messages": messages, "bytes": size}
+        )
+
+    return merged(_of(partials, p.PAIR), "flow", 3, rows, "flow string, profile bigint, messages bigint, bytes bigint")
 
 
 def interest(flow_profile: DataFrame, holders: DataFrame) -> DataFrame:
