@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from narrowcast.kernels._jit import jit
 
 Array = NDArray[Any]
-_A, _B, _C, _D = (np.uint64(x) for x in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101))
+_A, _B, _C, _D = (
+    np.uint64(x) for x in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101)
+)
 _1, _2, _4, _56 = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
 
 

@@ -27,7 +27,7 @@ NEIGHBOURS = 8
 #: A class may move to so many channels, in so many passes over all classes.
 LIKELIEST = 4
 PASSES = 3
-#: With more classes than this the first number of blocks is taken instead of the best of several.
+#: With more classes than this one number of blocks is tried instead of several.
 MOST_TRIED = 3000
 
 
@@ -57,18 +57,18 @@ def search(made: System, window: Window, trees: Trees, max_channels: int | None)
     if max_channels is None or classes.n + n_gateways <= max_channels:
         return _one_each(made, window, classes, trees, max_channels)
     if classes.n + 1 <= max_channels:
-        parted = blocks(made, window, classes, max_channels - classes.n)
+        (parted,) = blocks(made, window, classes, [max_channels - classes.n])
         rooted = _block_trees(made, window, classes, trees, parted)
         return Searched(_each_alone(classes, window), classes.n, parted, rooted)
-    tried: list[tuple[float, int, Searched]] = []
-    for n_blocks in _numbers_of_blocks(max_channels, n_gateways, classes.n):
-        parted = blocks(made, window, classes, n_blocks)
+    tried: list[tuple[float, int, _Merging, Bools, tuple[Rooted, ...]]] = []
+    for parted in blocks(made, window, classes, _numbers_of_blocks(max_channels, n_gateways, classes.n)):
         rooted = _block_trees(made, window, classes, trees, parted)
         merging = _Merging(made, window, classes, _block_costs(made, window, classes, parted, rooted))
         merging.run(max_channels - len(parted))
-        total, groups = moved(made, window, classes, merging)
-        tried.append((total, len(tried), Searched(groups, len(groups.reach), parted, rooted)))
-    return min(tried, key=lambda each: each[:2])[2]
+        tried.append((merging.total, len(tried), merging, parted, rooted))
+    _, _, merging, parted, rooted = min(tried, key=lambda each: each[:2])
+    groups = moved(made, window, classes, merging)
+    return Searched(groups, len(groups.reach), parted, rooted)
 
 
 def _one_each(made: System, window: Window, classes: Classes, trees: Trees, max_channels: int | None) -> Searched:
@@ -85,10 +85,14 @@ def _one_each(made: System, window: Window, classes: Classes, trees: Trees, max_
 
 
 def _numbers_of_blocks(cap: int, n_gateways: int, n_classes: int) -> list[int]:
+    """How many blocks to try; each takes a merging of its own, so the fewer the more classes there are."""
     most = min(cap, n_gateways)
+    quarter = max(1, min(most, cap // 4))
     if n_classes > MOST_TRIED:
-        return [max(1, min(most, cap // 4))]
-    return sorted({1, max(1, min(most, cap // 4)), max(1, min(most, cap // 2)), most})
+        return [quarter]
+    if n_classes > MOST_TRIED // 5:
+        return sorted({1, quarter})
+    return sorted({1, quarter, max(1, min(most, cap // 2)), most})
 
 
 def _each_alone(classes: Classes, window: Window) -> Groups:
@@ -115,18 +119,17 @@ def _block_costs(made: System, window: Window, classes: Classes, parted: Bools, 
     return np.asarray((cost * hit).sum(axis=1) * classes.weight)
 
 
-def moved(made: System, window: Window, classes: Classes, merging: _Merging) -> tuple[float, Groups]:
-    """The merged channels after classes have moved between them one by one, and what all of it costs."""
+def moved(made: System, window: Window, classes: Classes, merging: _Merging) -> Groups:
+    """The merged channels after classes have moved between them one by one, which only lowers the cost."""
     channel = merging.channel_of_class()
     n = int(channel.max(initial=-1)) + 1
     on = Overlay(made.paths.distance, made.paths.next_hop, window.sources, made.gateways)
     order = np.argsort(-classes.weight, kind="stable")
-    words = packed(classes.reach)
-    prices = move_classes(
-        on, classes.reach, words, classes.source, classes.weight, merging.block_cost, order, channel, n, LIKELIEST, PASSES
-    )
-    total = float(prices.sum() + merging.block_cost[channel < 0].sum())
-    return total, _grouped(classes, window, channel)
+    move_classes(
+        on, classes.reach, packed(classes.reach), classes.source, classes.weight, merging.block_cost, order, channel, n,
+        LIKELIEST, PASSES,
+    )  # fmt: skip
+    return _grouped(classes, window, channel)
 
 
 def _grouped(classes: Classes, window: Window, channel: Ints) -> Groups:
@@ -159,11 +162,16 @@ class _Merging:
         self.bits = np.zeros((n, max(1, -(-made.gateways.size // 64))), np.uint64)
         self.bits[: classes.n] = packed(classes.reach)
         self.total_weight = self.weight.sum(axis=1)
+        self.lost = 0.0
         self.n, self.made_of, self.block_cost = classes.n, dict[int, tuple[int, int]](), block_cost
         self.heap: list[tuple[float, int, int]] = []
         every = np.arange(classes.n)
         self.price[: classes.n] = self._prices(every, every)
         self._offer(every)
+
+    @property
+    def total(self) -> float:
+        return float(self.price[self.alive].sum() + self.lost)
 
     def run(self, n_channels: int) -> None:
         left = int(self.alive.sum())
@@ -173,7 +181,9 @@ class _Merging:
                 continue
             self.alive[i] = False
             left -= 1
-            if j >= 0:
+            if j < 0:
+                self.lost += self.given_up[i]
+            else:
                 self.alive[j] = False
                 self._merge(i, j)
 
