@@ -188,14 +188,16 @@ class _Build:
         return found
 
     def _channelized(self) -> list[Merged]:
-        """The published channels under the cap; central has those of semcast."""
-        joining = self._joining
-        if self.max_channels is not None and len(joining.found.members) > self.max_channels:
-            return list(merge_under(joining.found, self.seen, joining.estimate, self.max_channels))
+        """The published channels that the cap allows, made under it or without it; central has those of semcast."""
+        joining, cap = self._joining, self.max_channels
+        if cap is None or len(joining.found.members) <= cap:
+            return [
+                merge(joining.found, self.seen, joining.estimate, each, cap) for each in PUBLISHED if each != "central"
+            ]
+        free = merge(joining.found, self.seen, joining.estimate, "merge", None)
         return [
-            merge(joining.found, self.seen, joining.estimate, each, self.max_channels)
-            for each in PUBLISHED
-            if each != "central"
+            *merge_under(joining.found, self.seen, joining.estimate, cap),
+            *([free] if len(free.kinds) <= cap else []),
         ]
 
     @cached_property

@@ -68,10 +68,8 @@ def _run_4(point: Point) -> Rows:
 def _top_share(interest: Interest) -> float:
     """The part of a market's volume that a tenth of its symbols carries, on average over the ten markets."""
     first = market_shape(interest.n_flows, 10).first.tolist()
-    found = []
-    for rates in (np.sort(interest.rates[low:high])[::-1] for low, high in pairwise(first)):
-        found.append(rates[: round(rates.size / 10)].sum() / rates.sum())
-    return float(np.mean(found))
+    each = [np.sort(interest.rates[low:high])[::-1] for low, high in pairwise(first)]
+    return float(np.mean([rates[: round(rates.size / 10)].sum() / rates.sum() for rates in each]))
 
 
 def _claims_4(rows: Rows) -> Sequence[Claim]:
