@@ -172,19 +172,21 @@ class _Build:
         return ways(self.made.paths, self.quick, self.seen.sources, rooted)
 
     def _as_published(self, ours: float) -> list[SemanticPlan]:
-        """The published channelizations under the same cap, with our trees: the search may not do worse.
+        """The published channelizations under the same cap: the search may not do worse.
 
-        Those that come near the search are also tried with central trees, which take longer.
+        Those that come near the search are also tried with central trees, which take longer, and with the
+        trees as published, which chance may have made better.
         """
         found = []
         for each in self._channelized():
-            try:
-                made = self._on_trees("search", each, "cheaper")
-                if self.window_bandwidth(made) <= NEAR * ours:
-                    made = self._on_trees("search", each, "best")
-            except InfeasibleError:  # its channels are too wide for the latency bounds; ours are not
-                continue
-            found.append(made)
+            for kinds in (("cheaper",), ("best", "join-broker")):
+                try:
+                    tried = [self._on_trees("search", each, kind) for kind in kinds]
+                except InfeasibleError:  # its channels are too wide for the latency bounds; ours are not
+                    break
+                found += tried
+                if self.window_bandwidth(tried[0]) > NEAR * ours:
+                    break
         return found
 
     def _channelized(self) -> list[Merged]:
