@@ -90,8 +90,20 @@ def _figures_4(rows: Rows) -> Sequence[Figure]:
     picture = np.array(shown["picture"]).reshape(BINS // 2, BINS)
     rate = [{"symbol": (i + 0.5) / BINS, "rate": r * BINS} for i, r in enumerate(shown["rates"])]
     return [
-        Matrix("Who wants what (seed 0)", "symbols, by market and rank", "users", np.log1p(picture), "log(1 + wishes)"),
-        Lines("Message rate", "symbols, by market and rank", "rate / mean", curves(rate, "symbol", "rate"), log_y=True),
+        Matrix(
+            "Who wants what (seed 0)",
+            f"symbols, by market and rank ({BINS} bins)",
+            f"users ({BINS // 2} bins)",
+            np.log1p(picture),
+            "log(1 + wishes)",
+        ),
+        Lines(
+            "Message rate",
+            "symbols, by market and rank (1 = all)",
+            "rate / mean",
+            curves(rate, "symbol", "rate"),
+            log_y=True,
+        ),
     ]
 
 

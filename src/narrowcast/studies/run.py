@@ -157,9 +157,8 @@ def _write(
     }
     (place / "claims.json").write_text(json.dumps(body, indent=2) + "\n", encoding="utf-8")
     if pictures:
-        footer = (
-            f"{name}: {experiment.paper}; {seeds_text(seeds)}; bands are 95 % of the mean; narrowcast {__version__}"
-        )
+        told_of = f"{name}: {experiment.paper}; {seeds_text(seeds)}"
+        footer = f"{told_of}; bands are 95 % intervals of the mean; narrowcast {__version__}"
         figures = experiment.figures(rows)
         draw_png(figures, place / "figure.png", footer=footer)
         draw_page(f"{name}: {experiment.title}", figures, place / "figure.html", footer=footer)
