@@ -59,6 +59,7 @@ SLOW = {
     "beyond.networks",
     "channels.fig7",
     "hybrid.fig5",
+    "hybrid.fig7",
     "queries.fig10",
     "queries.fig14",
     "semantic.fig3",

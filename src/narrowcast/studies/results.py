@@ -60,9 +60,7 @@ def _missing(missing: Mapping[str, Experiment]) -> str:
 def _summary(read: dict[str, Any]) -> str:
     claims = [claim for found in read.values() for claim in found["claims"]]
     agreed = sum(claim["agrees"] for claim in claims)
-    cpu = sum(found["cpu_s"] for found in read.values())
-    told = f"{len(claims)} claims in {len(read)} experiments: {agreed} agree, {len(claims) - agreed} differ."
-    return f"{told} The points took {cpu / 60:,.0f} minutes of CPU.\n"
+    return f"{len(claims)} claims in {len(read)} experiments: {agreed} agree, {len(claims) - agreed} differ.\n"
 
 
 def _section(name: str, found: dict[str, Any]) -> str:

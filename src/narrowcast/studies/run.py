@@ -147,7 +147,6 @@ def _write(
     pyarrow.csv.write_csv(table.select(plain), place / "rows.csv")
     seeds = sorted({one["point"]["seed"] for one in found if "seed" in one["point"]})
     told = {"experiment": name, "title": experiment.title, "paper": experiment.paper, "narrowcast": __version__}
-    cpu = round(sum(one["cpu_s"] for one in found), 1)
     body = told | {
         "quick": quick,
         "points": len(found),
