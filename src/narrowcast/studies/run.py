@@ -150,7 +150,6 @@ def _write(
     body = told | {
         "quick": quick,
         "points": len(found),
-        "cpu_s": cpu,
         "seeds": seeds,
         "claims": [asdict(claim) for claim in claims],
     }
