@@ -138,5 +138,5 @@ def _show(found: Ran, seconds: float) -> None:
         table(f"{found.name} ({found.points:,} points, {seconds:.0f} s)", ("claim", "published", "ours", ""), rows)
     )
     for claim in found.claims:
-        if claim.why:
-            output.print(f"  differs because: {claim.why}", style="dim")
+        if not claim.agrees:
+            output.print(f"  differs ({claim.says}): {claim.why or 'why is not known'}", style="dim", markup=False)

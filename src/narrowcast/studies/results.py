@@ -69,6 +69,6 @@ def _section(name: str, found: dict[str, Any]) -> str:
     lines += ["| claim | published | ours | | why |", "|---|---|---|---|---|"]
     for claim in found["claims"]:
         cells = [claim["says"], claim["published"], claim["ours"], "agrees" if claim["agrees"] else "**differs**",
-                 claim["why"]]  # fmt: skip
+                 claim["why"] or ("" if claim["agrees"] else "not known")]  # fmt: skip
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join([*lines, "", f"![{found['title']}](results/{name}.png)", ""])
