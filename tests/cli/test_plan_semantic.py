@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
+import narrowcast as nc
+from naive.measured import measured
 from narrowcast.cli.app import app
 from narrowcast.errors import InfeasibleError, InputError
 from narrowcast.evaluate.semantic import semantic_cost, semantic_faults
@@ -55,6 +58,20 @@ def test_a_plan_is_made_checked_and_written(variant, tables, tmp_path, capsys):
         assert plan.baselines == {"spt": 10, "unicast": 12}
     used = [channel for channel in told["channels"] if channel["rate"]]
     assert all("messages make" in channel["why"] and channel["profiles"] for channel in used)
+
+
+def test_what_was_measured_of_the_messages_gives_the_same_plan_as_the_messages(tables, tmp_path, capsys):
+    profiles = [nc.Profile.parse(text) for text in ("x > 1", "x > 2")]
+    folder = measured(tmp_path / "measured", profiles, csv.read_csv(tables["messages"]))
+    plans = []
+    for messages, more in ((tables["messages"], ()), (folder, ("--source", "a"))):
+        run(tables["topology"], tables["subscriptions"], messages, "--nodes", tables["nodes"], "--json", *more)
+        plans.append(json.loads(capsys.readouterr().out))
+    assert plans[0]["cost"]["total"] == plans[1]["cost"]["total"] == 10
+    rates = [[(c["gateways"], c["rendezvous"], c["rate"]) for c in told["channels"] if c["rate"]] for told in plans]
+    assert rates[0] == rates[1]
+    with pytest.raises(InputError, match="--half-life needs messages"):
+        run(tables["topology"], tables["subscriptions"], folder, "--half-life", 5)
 
 
 def test_people_get_a_headline_a_table_and_reasons_and_a_map(tables, tmp_path, capsys):

@@ -57,7 +57,7 @@ def test_every_kind_of_tree_is_its_definitions_and_sound(system, data) -> None:
     for member in members:
         joined.join(member)
     assert tree_edges(paths, root, members, "join-broker") == joined.edges
-    for kind in ("join", "join-broker", "nearest", "spt", "steiner", "best"):
+    for kind in ("join", "join-broker", "nearest", "spt", "steiner", "starts", "best"):
         assert naive.tree_faults(tree_edges(paths, root, members, kind), root, set(members)) == []
 
 

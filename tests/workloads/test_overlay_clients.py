@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import narrowcast as nc
 from narrowcast.errors import InputError
+from narrowcast.network import shortest_paths
+from narrowcast.workloads.overlay_clients import names_of
+from narrowcast.workloads.tables.places import overlay_tables
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +68,16 @@ def test_impossible_wishes_are_refused(topology: nc.Topology) -> None:
         nc.workloads.overlay_clients(topology, 10, selectivity=0.5)
     with pytest.raises(InputError, match="role gateway"):
         nc.workloads.overlay_clients(nc.Topology([(0, 1)]), 10)
+
+
+def test_the_latency_bounds_of_generated_clients_can_be_kept() -> None:
+    tables = {source.name: source for source in overlay_tables(messages=0, users=300, brokers=60, seed=2)}
+    clients = pa.Table.from_batches(tables["subscriptions"].batches())
+    topology = nc.workloads.overlay(60, seed=2)
+    sources = [i for i, role in enumerate(topology.roles) if role == "source"]
+    quickest = shortest_paths(topology, "delay").delay[sources].max(axis=0)
+    place = {name: at for at, name in enumerate(names_of(topology).tolist())}
+    bounds = [(row["latency_bound"], quickest[place[row["node"]]]) for row in clients.to_pylist()]
+    kept = [(bound, least) for bound, least in bounds if bound is not None]
+    assert 30 < len(kept) < 120
+    assert all(least <= bound <= 5 * least for bound, least in kept)

@@ -47,7 +47,10 @@ def semantic(
         Path, typer.Argument(help="The subscriptions table: subscriber, profile (SQL or XPath), node, [latency_bound].")
     ],
     messages: Annotated[
-        Path, typer.Argument(help="The messages of the statistics window: attributes, [source], [xml].")
+        Path,
+        typer.Argument(
+            help="The messages of the statistics window: attributes, [source], [xml]; or what narrowcast measure wrote."
+        ),
     ],
     nodes: Nodes = None,
     source: Source = None,
@@ -77,6 +80,8 @@ def semantic(
         narrowcast plan semantic topology.parquet subscriptions.parquet messages.parquet --out plan --picture map.png
 
         narrowcast plan semantic topology.csv subscriptions.csv messages.csv --nodes nodes.csv --max-channels 50
+
+        narrowcast plan semantic topology.csv subscriptions.csv measured --source b0
     """
     import numpy as np
 
@@ -86,35 +91,42 @@ def semantic(
     from narrowcast.model.quarantine import Quarantine
     from narrowcast.semantic.folder import as_plan
     from narrowcast.semantic.intake import answerable, read_clients, read_messages, read_overlay
+    from narrowcast.semantic.statistics import is_measured
 
     aside = Quarantine(strict=strict)
     overlay = read_overlay(topology, nodes, aside)
     given = read_clients(subscriptions, overlay, aside)
-    window, brokers = read_messages(messages, overlay, aside, given.profiles)
-    given = answerable(given, window, subscriptions, aside)
-    if source is not None:
-        brokers = np.full(window.num_rows, _broker(source, overlay.names or ()))
-    if not window.num_rows:
-        raise InputError(f"{messages}: no message is left: {aside.rows[-1][2] if aside.rows else 'it has no row'}")
+    at = None if source is None else _broker(source, overlay.names or ())
+    measured = is_measured(messages)
+    window: Any
+    brokers: Any
+    if measured:
+        window, brokers = _statistics(messages, at, half_life), None if at is None else np.array([at])
+    else:
+        window, brokers = read_messages(messages, overlay, aside, given.profiles)
+        given = answerable(given, window, subscriptions, aside)
+        brokers = brokers if at is None else np.full(window.num_rows, at)
+        if not window.num_rows:
+            raise InputError(f"{messages}: no message is left: {aside.rows[-1][2] if aside.rows else 'it has no row'}")
     bounds = _bounds(given, latency_bound, overlay, brokers, strict=strict)
     with notes.status("planning"):
         made = planner.plan(
-            overlay, given.profiles, given.clients, window, brokers, variant.value, max_channels, rendezvous.value,
-            seed, half_life=half_life or None, latency_bound=bounds,
+            overlay, given.profiles, given.clients, window, None if measured else brokers, variant.value, max_channels,
+            rendezvous.value, seed, half_life=half_life or None, latency_bound=bounds,
         )  # fmt: skip
     inputs = {"topology": topology, "subscriptions": subscriptions, "messages": messages}
     inputs |= {} if nodes is None else {"nodes": nodes}
     plan = as_plan(
         made,
         window,
-        brokers,
+        None if measured else brokers,
         client_names=given.names,
         parameters={"latency_bound": latency_bound},
         inputs={name: fingerprint(path) for name, path in inputs.items()},
     )
     with notes.status("checking"):
         plan = certify(plan)
-    reasons = [] if brokers is None else planner.explain(made, window, brokers)
+    reasons = [] if brokers is None or measured else planner.explain(made, window, brokers)
     if picture is not None:
         from narrowcast.cli.semantic_pictures import overlay_picture
 
@@ -124,6 +136,19 @@ def semantic(
         print_json(_told(made, plan, reasons) | {"set_aside": len(aside.rows), "picture": picture, "out": out})
         return
     _show(made, plan, reasons, out)
+
+
+def _statistics(folder: Path, source: int | None, half_life: float | None) -> Any:
+    """What was measured of one source's messages; of what is measured no message is known, so none can fade."""
+    from narrowcast.semantic import Statistics
+
+    if half_life:
+        raise InputError(
+            "--half-life needs messages; this folder holds what was measured of them",
+            name="half_life",
+            hint="give it to narrowcast measure",
+        )
+    return Statistics.from_folder(folder, source)
 
 
 def _broker(name: str, names: tuple[str, ...]) -> int:

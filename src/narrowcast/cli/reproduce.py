@@ -57,7 +57,7 @@ def reproduce(
     folder = out or Path("reproduced-quick" if quick else "reproduced")
     ran = _run(chosen, EXPERIMENTS, folder, quick, None if here else (master, memory), show=not json)
     if docs is not None:
-        notes.print(f"Written: {write_results(folder, docs, tuple(EXPERIMENTS))}")
+        notes.print(f"Written: {write_results(folder, docs, EXPERIMENTS)}")
     if json:
         print_json({found.name: [{"claim": c.says, "published": c.published, "ours": c.ours, "agrees": c.agrees,
                                   "why": c.why} for c in found.claims] for found in ran})  # fmt: skip
@@ -65,16 +65,31 @@ def reproduce(
     claims = [claim for found in ran for claim in found.claims]
     agreed = sum(claim.agrees for claim in claims)
     output.print(f"{len(claims)} claims: [green]{agreed} agree[/], {len(claims) - agreed} differ. Results in {folder}")
-    work, wall = sum(found.fresh_work_s for found in ran), sum(found.wall_s for found in ran)
-    if not here and work > 0:
-        saved = f"{work / wall:.1f} times as fast as one after the other" if work > wall else "too short to gain"
-        output.print(f"The points took {work:.0f} s of work in {wall:.0f} s on {master}: {saved}")
+    if not here:
+        output.print(_saved(ran, EXPERIMENTS, master))
+
+
+def _saved(ran: list[Ran], known: dict[str, Experiment], master: str) -> str:
+    """What spreading saved, in measured figures: CPU seconds of the points against the time that passed."""
+    spread = [found for found in ran if found.fresh and not known[found.name].alone]
+    cpu, wall = sum(found.cpu_s for found in spread), sum(found.wall_s for found in spread)
+    if not spread:
+        return "Every point was there already: nothing was spread"
+    told = f"Spark on {master}: {cpu:.0f} s of CPU (measured in the tasks, added up) in {wall:.0f} s"
+    if cpu <= wall:
+        return f"{told}; one idle core would have done as well: short points, or a busy machine"
+    return (
+        f"{told}; one core would have taken {cpu:.0f} s at least, so {cpu - wall:.0f} s were saved ({cpu / wall:.2f}×)"
+    )
 
 
 def _chosen(names: list[str], known: dict[str, Experiment]) -> list[str]:
     found: dict[str, None] = {}
     for name in names:
         fits = [k for k in known if name in ("all", k) or k.startswith(f"{name}.")]
+        for each in [k for k in fits if k != name and known[k].missing()]:  # named itself, it stops with that line
+            notes.print(f"Left out: {each} {known[each].missing()}")
+            fits.remove(each)
         if not fits:
             raise InputError(
                 f"no experiment {name!r}; known: {', '.join(known)}", name="experiment", allowed=tuple(known), got=name
@@ -123,5 +138,5 @@ def _show(found: Ran, seconds: float) -> None:
         table(f"{found.name} ({found.points:,} points, {seconds:.0f} s)", ("claim", "published", "ours", ""), rows)
     )
     for claim in found.claims:
-        if claim.why:
-            output.print(f"  differs because: {claim.why}", style="dim")
+        if not claim.agrees:
+            output.print(f"  differs ({claim.says}): {claim.why or 'why is not known'}", style="dim", markup=False)

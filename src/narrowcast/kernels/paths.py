@@ -99,27 +99,32 @@ def nearest_first(distance: Array, next_hop: Array, root: int, members: Array, p
     Takahashi and Matsuyama's Steiner heuristic: at most twice the least cost. O(tree · members).
     """
     k = members.size
+    left = members.copy()  # those not in the tree yet, in the order given
     near = np.empty(k)
     at = np.empty(k, np.int64)
     for i in range(k):
-        near[i], at[i] = distance[root, members[i]], root
+        near[i], at[i] = distance[root, left[i]], root
     parent[root] = -1
     cost = 0.0
-    for _ in range(k):
-        best = -1
+    while True:
+        n, best = 0, -1
         for i in range(k):
-            if parent[members[i]] == OUTSIDE and (best < 0 or near[i] < near[best]):
-                best = i
+            if parent[left[i]] == OUTSIDE:
+                left[n], near[n], at[n] = left[i], near[i], at[i]
+                if best < 0 or near[n] < near[best]:
+                    best = n
+                n += 1
+        k = n
         if best < 0:
             break
-        x, end = members[best], at[best]
+        x, end = left[best], at[best]
         while parent[x] == OUTSIDE:
             step = next_hop[x, end]
             parent[x] = step
             cost += distance[x, step]
             for i in range(k):  # by row x: distances are the same both ways, and a row is quick to read
-                if distance[x, members[i]] < near[i]:
-                    near[i], at[i] = distance[x, members[i]], x
+                if distance[x, left[i]] < near[i]:
+                    near[i], at[i] = distance[x, left[i]], x
             x = step
     return cost
 

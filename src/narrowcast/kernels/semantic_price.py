@@ -11,40 +11,47 @@ from narrowcast.kernels._jit import jit
 from narrowcast.kernels.paths import OUTSIDE, clear, join_in_order, nearest_first, shortest_path_tree
 
 Array = NDArray[Any]
-MOST_ROOTS = 4
 
 
 @jit
-def _tree(distance: Array, next_hop: Array, root: int, members: Array, parent: Array) -> float:
-    cost = nearest_first(distance, next_hop, root, members, parent)
-    clear(parent, root, members)
-    other = shortest_path_tree(distance, next_hop, root, members, parent)
-    clear(parent, root, members)
-    return min(cost, other)
+def _least_way(distance: Array, sources: Array, weight: Array, x: int) -> Any:
+    cost = 0.0
+    for s in range(sources.size):
+        if weight[s] > 0.0:
+            cost += weight[s] * distance[sources[s], x]
+    return cost
+
+
+@jit
+def _clear_rooted(distance: Array, sources: Array, weight: Array, root: int, members: Array, parent: Array) -> Any:
+    """Take a tree off again; the least cost of the ways to any of its brokers."""
+    best = _least_way(distance, sources, weight, root)
+    for g in members:
+        x = g
+        while x >= 0 and parent[x] != OUTSIDE:
+            step = parent[x]
+            parent[x] = OUTSIDE
+            if step >= 0:
+                best = min(best, _least_way(distance, sources, weight, x))
+            x = step
+    parent[root] = OUTSIDE
+    return best
 
 
 @jit
 def price(distance: Array, next_hop: Array, sources: Array, weight: Array, members: Array, parent: Array) -> Any:
-    """The least total over roots at the heaviest sources; of a channel without known source, its tree alone."""
+    """What a channel costs on the cheaper tree from its heaviest source, rooted where the sources' ways cost least.
+
+    A tree costs the same from any of its brokers. Of a channel without known source it is the tree alone.
+    """
     total = weight.sum()
     if members.size == 0 or total == 0.0:
         return 0.0
-    if sources.size == 0:
-        return total * _tree(distance, next_hop, members[0], members, parent)
-    best = np.inf
-    left = weight.copy()
-    for _ in range(MOST_ROOTS):
-        s = np.argmax(left)
-        if left[s] <= 0.0:
-            break
-        left[s] = 0.0
-        root = sources[s]
-        cost = total * _tree(distance, next_hop, root, members, parent)
-        for other in range(sources.size):
-            if weight[other] > 0.0:
-                cost += weight[other] * distance[sources[other], root]
-        best = min(best, cost)
-    return best
+    root = sources[np.argmax(weight)] if sources.size else members[0]
+    tree = nearest_first(distance, next_hop, root, members, parent)
+    best = total * tree + _clear_rooted(distance, sources, weight, root, members, parent)
+    tree = shortest_path_tree(distance, next_hop, root, members, parent)
+    return min(best, total * tree + _clear_rooted(distance, sources, weight, root, members, parent))
 
 
 @jit

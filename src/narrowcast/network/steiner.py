@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,9 @@ from narrowcast.network.paths import Paths
 
 Edges = list[tuple[int, int]]
 
-_SEVERAL = {"best": ("nearest", "spt", "steiner"), "cheaper": ("nearest", "spt")}
+_SEVERAL = {"best": ("nearest", "spt", "steiner", "starts"), "cheaper": ("nearest", "spt")}
+#: So many members are tried as the start of a tree.
+MOST_STARTS = 8
 _KERNELS = {
     "join": join_in_order,
     "join-broker": join_at_broker,
@@ -29,7 +31,8 @@ def tree_edges(paths: Paths, root: int, members: Sequence[int] | NDArray[np.int6
     `join-broker`: each at its nearest broker of the tree, as a DisseminationTree does;
     `nearest`: the member nearest to the tree joins next (at most twice the least cost);
     `spt`: the union of the shortest paths; `steiner`: a central approximation over the metric
-    closure (SemCast-O); `best`: the cheapest of the last three; `cheaper`: of `nearest` and `spt`, quickly.
+    closure (SemCast-O); `starts`: as `nearest`, but grown from the member where that is cheapest;
+    `best`: the cheapest of the last four; `cheaper`: of `nearest` and `spt`, quickly.
 
     >>> from narrowcast.model import Topology
     >>> from narrowcast.network.paths import shortest_paths
@@ -52,8 +55,8 @@ def tree(
         )
     if kind in _SEVERAL:
         return min((tree(paths, root, wanted, each) for each in _SEVERAL[kind]), key=lambda found: found[1])
-    if kind == "steiner":
-        edges = _steiner(paths, root, wanted)
+    if kind in ("steiner", "starts"):
+        edges = _steiner(paths, root, wanted) if kind == "steiner" else _grown_elsewhere(paths, root, wanted)
         return np.array(edges, np.int32).reshape(-1, 2), edges_cost(paths, edges)
     parent = np.full(paths.n_brokers, OUTSIDE, np.int32)
     cost = _KERNELS[kind](paths.distance, paths.next_hop, root, wanted, parent)
@@ -73,21 +76,32 @@ def _steiner(paths: Paths, root: int, members: NDArray[np.int64]) -> Edges:
     terminals = sorted({root, *members.tolist()})
     if len(terminals) == 1:
         return []
-    graph = paths.graph
-    found = rx.steiner_tree(graph, terminals, float)
+    return _rooted(sorted(rx.steiner_tree(paths.graph, terminals, float).edge_list()), root)
+
+
+def _grown_elsewhere(paths: Paths, root: int, members: NDArray[np.int64]) -> Edges:
+    """`nearest_first` from the member, of the first few, where the tree to all others and the root is cheapest."""
+    ends = np.unique(np.append(members, root))
+    parent, best, least = np.full(paths.n_brokers, OUTSIDE, np.int32), Edges(), np.inf
+    for start in members[:MOST_STARTS].tolist():
+        parent[:] = OUTSIDE
+        cost = nearest_first(paths.distance, paths.next_hop, start, ends, parent)
+        if cost < least:
+            inside = np.flatnonzero(parent >= 0)
+            least, best = cost, list(zip(parent[inside].tolist(), inside.tolist(), strict=True))
+    return _rooted(best, root)
+
+
+def _rooted(links: Iterable[tuple[int, int]], root: int) -> Edges:
+    """The links of an unrooted tree, each from the root outward."""
     around: dict[int, list[int]] = {}
-    for u, v in sorted(found.edge_list()):
+    for u, v in links:
         around.setdefault(u, []).append(v)
         around.setdefault(v, []).append(u)
-    return _rooted(around, root)
-
-
-def _rooted(around: dict[int, list[int]], root: int) -> Edges:
-    """The links of an unrooted tree, each from the root outward."""
     edges, seen, front = [], {root}, [root]
     while front:
         u = front.pop()
-        for v in around[u]:
+        for v in around.get(u, ()):
             if v not in seen:
                 seen.add(v)
                 edges.append((u, v))

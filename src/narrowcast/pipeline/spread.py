@@ -14,11 +14,12 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 
 
 class Done(NamedTuple):
-    """A point, what came of it, and the seconds it took where it ran."""
+    """A point, what came of it, and the seconds and the seconds of CPU it took where it ran."""
 
     point: Any
     result: Any
     seconds: float
+    cpu_s: float
 
 
 def spread(
@@ -38,6 +39,6 @@ def spread(
 def _timed(work: Callable[[Any], Any], point: Any) -> Done:
     for name in THREADS:
         os.environ.setdefault(name, "1")
-    begin = time.perf_counter()
+    begin, busy = time.perf_counter(), time.process_time()
     result = work(point)
-    return Done(point, result, time.perf_counter() - begin)
+    return Done(point, result, time.perf_counter() - begin, time.process_time() - busy)

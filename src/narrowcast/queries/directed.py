@@ -39,12 +39,17 @@ class Directed:
             )
         pair = Pair()(problem, seed=seed)
         best, least = pair, _total(problem, pair)
-        for start in _starts(problem.n, pair, self.starts, seed):
-            end = _descend(problem, start)
-            cost = _total(problem, end)
+        for end, cost in ends(problem, pair, self.starts, seed):
             if cost < least * (1 - 1e-12):
                 best, least = end, cost
         return best
+
+
+def ends(problem: Problem, pair: tuple[Set, ...], starts: int, seed: int) -> Iterator[tuple[tuple[Set, ...], float]]:
+    """Where the descent from each start ends, and its cost. Fewer starts are the first of more."""
+    for start in _starts(problem.n, pair, starts, seed):
+        end = _descend(problem, start)
+        yield end, _total(problem, end)
 
 
 def _total(problem: Problem, sets: tuple[Set, ...]) -> float:

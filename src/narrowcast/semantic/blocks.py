@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from narrowcast.kernels.semantic_price import union_prices
@@ -17,8 +19,8 @@ NEIGHBOURS = 16
 LEAST_WEIGHT = 1e-3
 
 
-def blocks(made: System, window: Window, classes: Classes, n_blocks: int) -> Bools:
-    """(block × gateway): every gateway in exactly one block; at most `n_blocks`.
+def blocks(made: System, window: Window, classes: Classes, numbers: Sequence[int]) -> list[Bools]:
+    """(block × gateway) for each of these numbers: every gateway in exactly one block, at most so many blocks.
 
     A message goes to each block with a gateway that wants it. Starting from single gateways (from
     `MOST_START` groups of near ones if there are more) the two blocks whose union costs least more, or
@@ -26,12 +28,13 @@ def blocks(made: System, window: Window, classes: Classes, n_blocks: int) -> Boo
     audiences yet unseen are likely to be of that kind. O(start · neighbours) prices.
     """
     merging = _Merging(made, window, classes)
-    best, least = merging.reach[merging.alive], np.inf
+    found, least = [merging.reach[merging.alive]] * len(numbers), [np.inf] * len(numbers)
     while True:
-        if merging.alive.size <= max(1, n_blocks) and merging.total < least:
-            best, least = merging.reach[merging.alive], merging.total
+        for at, number in enumerate(numbers):
+            if merging.alive.size <= max(1, number) and merging.total < least[at]:
+                found[at], least[at] = merging.reach[merging.alive], merging.total
         if merging.alive.size == 1:
-            return best
+            return found
         merging.step()
 
 

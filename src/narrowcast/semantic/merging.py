@@ -13,14 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrowcast.model._arrays import Bools, Floats, Ints
+from narrowcast.semantic.audiences import packed
 from narrowcast.semantic.content import Content, Wants, both, either, less
 from narrowcast.semantic.hierarchies import Estimator, Hierarchies
 from narrowcast.semantic.window import Window
 
-Bits = NDArray[np.uint8]
+Bits = NDArray[np.uint64]
 VARIANTS = ("semcast", "merge", "noise-merge", "central")
 #: A merge makes at most two new candidates; past this many per hierarchy the search ends.
 MOST_MERGES = 4
+#: So many partners of a channel are remembered.
+MOST_KEPT = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,16 +40,11 @@ def merge(found: Hierarchies, window: Window, estimate: Estimator, variant: str,
     """Merge the best pair, again and again, until nothing gains or the channels would be too many."""
     pool = _Pool(found, window, estimate, union=variant == "merge")
     if max_channels is not None and pool.n_channels > max_channels:
-        pool.union, pool.overlapping = True, False
-        pool.refresh_all()
-        while pool.n_channels > max_channels:
-            pool.unite(*pool.best(least=-np.inf))
+        pool.shrink(max_channels)
+        return pool.gaining() if variant == "merge" else pool.result()
+    pool.price_all()
     if variant == "merge":
-        while (pair := pool.best(least=0.0))[0] >= 0:
-            pool.unite(*pair)
-        return pool.result()
-    if not pool.overlapping:
-        return pool.result()
+        return pool.gaining()
     for _ in range(MOST_MERGES * len(found.members)):
         pair = pool.best(least=0.0)
         if pair[0] < 0 or (max_channels is not None and pool.n_channels >= max_channels):
@@ -55,8 +53,15 @@ def merge(found: Hierarchies, window: Window, estimate: Estimator, variant: str,
     return pool.result()
 
 
+def merge_under(found: Hierarchies, window: Window, estimate: Estimator, max_channels: int) -> tuple[Merged, Merged]:
+    """What `semcast` (and so `noise-merge`) and `merge` give under a cap below the number of hierarchies: one run."""
+    pool = _Pool(found, window, estimate, union=True)
+    pool.shrink(max_channels)
+    return pool.result(), pool.gaining()
+
+
 class _Pool:
-    """Candidate channels with, for each, its best partner: only what a merge touches is priced again."""
+    """Candidate channels. Each is priced once, against those before it, and keeps its partners from the best on."""
 
     def __init__(self, found: Hierarchies, window: Window, estimate: Estimator, *, union: bool) -> None:
         self.estimate, self.union, self.weight = estimate, union, window.weight
@@ -66,14 +71,14 @@ class _Pool:
         self.contents: list[Content] = [Wants(tuple(members)) for members in found.members]
         self.kinds = ["hierarchy"] * len(self.contents)
         carried = [dense[:, members].any(axis=1) for members in found.members]
-        self.bits = np.packbits(np.array(carried).reshape(len(carried), -1), axis=1)
         self.n_messages = dense.shape[0]
+        self.bits = packed(np.array(carried, np.bool_).reshape(len(carried), -1))
         self.reach, self.roots, self.tree = found.reach.copy(), found.roots.copy(), found.tree.copy()
         self.rate = self._count(self.bits)
         n = len(self.contents)
         self.there, self.open = np.ones(n, np.bool_), np.ones(n, np.bool_)
         self.gain, self.partner = np.full(n, -np.inf), np.full(n, -1)
-        self.refresh_all()
+        self.ranked: dict[int, tuple[Ints, Floats]] = {}
 
     @property
     def n_channels(self) -> int:
@@ -85,46 +90,58 @@ class _Pool:
             [self.contents[i] for i in kept], [self.kinds[i] for i in kept], self.reach[kept], self.roots[kept]
         )
 
+    def shrink(self, n_channels: int) -> None:
+        """Unite those that lose least until so many are left, whether they overlap or not."""
+        self.union, self.overlapping = True, False
+        self.price_all()
+        while self.n_channels > n_channels:
+            self.unite(*self.best(least=-np.inf))
+
+    def gaining(self) -> Merged:
+        """Unite as long as that gains (SemCast-Merge)."""
+        while (pair := self.best(least=0.0))[0] >= 0:
+            self.unite(*pair)
+        return self.result()
+
     def best(self, least: float) -> tuple[int, int]:
         i = int(np.argmax(self.gain)) if self.gain.size else -1
         if i < 0 or not self.gain[i] > least:
             return -1, -1
         return i, int(self.partner[i])
 
-    def refresh_all(self) -> None:
-        """Price every pair once."""
-        self.gain[:], self.partner[:] = -np.inf, -1
+    def price_all(self) -> None:
         for i in np.flatnonzero(self.open).tolist():
-            self._prefer(i, *self.gains(i, np.flatnonzero(self.open[:i])))
+            self.price(i)
 
-    def refresh(self, i: int) -> tuple[Ints, Floats]:
-        """Price channel i against all others and remember its best partner."""
-        others = np.flatnonzero(self.open)
-        others, gain = self.gains(i, others[others != i])
-        self.gain[i], self.partner[i] = -np.inf, -1
-        if others.size:
-            at = int(np.argmax(gain))
-            self.gain[i], self.partner[i] = gain[at], others[at]
-        return others, gain
+    def price(self, i: int) -> None:
+        """Price channel i with every open one before it, and keep the best of them in order."""
+        others, gain = self.gains(i, np.flatnonzero(self.open[:i]))
+        if others.size > MOST_KEPT:
+            kept = np.argpartition(-gain, MOST_KEPT)[:MOST_KEPT]
+            others, gain = others[kept], gain[kept]
+        order = np.argsort(-gain, kind="stable")
+        self.ranked[i] = others[order], gain[order]
+        self._prefer(i)
+
+    def _prefer(self, i: int) -> None:
+        """The best partner of channel i that is still open; it is priced anew when all that it kept are gone."""
+        others, gain = self.ranked[i]
+        left = self.open[others]
+        at = int(np.argmax(left)) if left.any() else -1
+        self.gain[i], self.partner[i] = (gain[at], others[at]) if at >= 0 else (-np.inf, -1)
+        if at < 0 and others.size >= MOST_KEPT:
+            self.price(i)
 
     def gains(self, i: int, others: Ints) -> tuple[Ints, Floats]:
         """What merging with each of the others gains; only those that overlap, unless all must be tried."""
         common = self._count(self.bits[others] & self.bits[i])
         if self.overlapping:
             others, common = others[common > 0], common[common > 0]
-        joint = self.estimate(self.roots, self.reach, np.minimum(others, i), np.maximum(others, i))
+        joint = self.estimate(self.roots, self.reach, others, np.full(others.size, i))
         if not self.union:
             return others, common * (self.tree[others] + self.tree[i] - joint)
         both = self.rate[others] + self.rate[i] - common
         return others, self.rate[others] * self.tree[others] + self.rate[i] * self.tree[i] - both * joint
-
-    def _prefer(self, new: int, others: Ints, gain: Floats) -> None:
-        """Remember the new pairs where they are better than what was known."""
-        if others.size and gain.max() > self.gain[new]:
-            at = int(np.argmax(gain))
-            self.gain[new], self.partner[new] = gain[at], others[at]
-        better = gain > self.gain[others]
-        self.gain[others[better]], self.partner[others[better]] = gain[better], new
 
     def unite(self, i: int, j: int) -> None:
         """One channel for both (SemCast-Merge)."""
@@ -148,13 +165,13 @@ class _Pool:
         for x in (i, j):
             self.there[x] = self.open[x] = False
             self.gain[x] = -np.inf
-        for x in np.flatnonzero(self.open & np.isin(self.partner, (i, j))).tolist():
-            self.refresh(x)
+        for x in np.flatnonzero(self.open & ((self.partner == i) | (self.partner == j))).tolist():
+            self._prefer(x)
 
     def _enter(self, new: int) -> None:
-        """Open a new channel: price it, and let others prefer it."""
+        """Open a new channel to be merged again."""
+        self.price(new)
         self.open[new] = True
-        self._prefer(new, *self.refresh(new))
 
     def _add(self, content: Content, kind: str, bits: Bits, i: int, j: int) -> int:
         self.contents.append(content)
@@ -173,4 +190,5 @@ class _Pool:
         """The weight of the messages in each row of bits."""
         if self.even:
             return np.asarray(np.bitwise_count(bits).sum(axis=1), np.float64)
-        return np.asarray(np.unpackbits(bits, axis=1, count=self.n_messages) @ self.weight)
+        each = np.unpackbits(bits.view(np.uint8), axis=1, count=self.n_messages, bitorder="little")
+        return np.asarray(each @ self.weight)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from narrowcast.errors import InfeasibleError, UnsupportedError
-from narrowcast.model._arrays import Floats
+from narrowcast.model._arrays import Floats, Ints
 from narrowcast.model.topology import Topology
 from narrowcast.network import Paths
 from narrowcast.semantic.bounds import Bounds, check_reachable, read_bounds
@@ -19,7 +19,7 @@ from narrowcast.semantic.content import Content
 from narrowcast.semantic.expected import with_unseen
 from narrowcast.semantic.hierarchies import Estimator, Hierarchies, hierarchies
 from narrowcast.semantic.merging import VARIANTS as PUBLISHED
-from narrowcast.semantic.merging import merge
+from narrowcast.semantic.merging import Merged, merge, merge_under
 from narrowcast.semantic.plan_result import Channel, SemanticPlan, rates, routed, traversals
 from narrowcast.semantic.rendezvous import Rooted, ways
 from narrowcast.semantic.route_audience import AudienceContents, AudienceRouter
@@ -89,6 +89,14 @@ def plan(
     return build.search()
 
 
+class _Joining(NamedTuple):
+    """What the published variants start from: the gateways' joining order, tree estimates and hierarchies."""
+
+    order: Ints
+    estimate: Estimator
+    found: Hierarchies
+
+
 class _Build:
     def __init__(
         self,
@@ -102,7 +110,6 @@ class _Build:
         bounds: Bounds | None,
     ) -> None:
         self.bound_of_client, self.bounds = bound_of_client, bounds
-        self._hierarchies: Hierarchies | None = None
         self.made, self.seen, self.max_channels = made, seen, max_channels
         self.rendezvous, self.seed = rendezvous, seed
         self.parameters = {"max_channels": max_channels, "rendezvous": rendezvous, "seed": seed, **others}
@@ -165,52 +172,67 @@ class _Build:
         return ways(self.made.paths, self.quick, self.seen.sources, rooted)
 
     def _as_published(self, ours: float) -> list[SemanticPlan]:
-        """The published channelizations under the same cap, with our trees: the search may not do worse.
+        """The published channelizations under the same cap: the search may not do worse.
 
-        Of many channels those that come near the search alone are also tried with central trees.
+        Those that come near the search are also tried with central trees, which take longer, and with the
+        trees as published, which chance may have made better.
         """
         found = []
-        for each in PUBLISHED:
-            if each == "central":  # the channels of semcast, on trees that are tried anyway
-                continue
-            try:
-                made = self.published(each, "cheaper" if self._many else "best")
-                if self._many and self.window_bandwidth(made) <= NEAR * ours:
-                    made = self.published(each, "best")
-            except InfeasibleError:  # its channels are too wide for the latency bounds; ours are not
-                continue
-            found.append(replace(made, variant="search"))
+        for each in self._channelized():
+            for kinds in (("cheaper",), ("best", "join-broker")):
+                try:
+                    tried = [self._on_trees("search", each, kind) for kind in kinds]
+                except InfeasibleError:  # its channels are too wide for the latency bounds; ours are not
+                    break
+                found += tried
+                if self.window_bandwidth(tried[0]) > NEAR * ours:
+                    break
         return found
 
-    @property
-    def _many(self) -> bool:
-        return self.max_channels is None or self.max_channels > MOST_STEINER
+    def _channelized(self) -> list[Merged]:
+        """The published channels that the cap allows, made under it or without it; central has those of semcast."""
+        joining, cap = self._joining, self.max_channels
+        if cap is None or len(joining.found.members) <= cap:
+            return [
+                merge(joining.found, self.seen, joining.estimate, each, cap) for each in PUBLISHED if each != "central"
+            ]
+        free = merge(joining.found, self.seen, joining.estimate, "merge", None)
+        return [
+            *merge_under(joining.found, self.seen, joining.estimate, cap),
+            *([free] if len(free.kinds) <= cap else []),
+        ]
 
-    def published(self, variant: str, kind: str | None = None) -> SemanticPlan:
+    @cached_property
+    def _joining(self) -> _Joining:
+        """The same for every variant: the same seed draws order and roots."""
         made, seen = self.made, self.seen
         rng = np.random.default_rng([self.seed, 2])
-        joining = rng.permutation(made.gateways.size)
-        estimate = Estimator(made.paths, made.gateways[joining])
-        wants = made.wants[:, joining]
+        order = rng.permutation(made.gateways.size)
         if self.rendezvous == "random" or not seen.sources.size:
             roots = rng.integers(0, made.topology.n_brokers, len(made.profiles))
             near = np.isfinite(made.paths.distance[made.gateways[0]])
             roots = np.where(near[roots], roots, made.gateways[0])
         else:
             roots = np.full(len(made.profiles), self._middle())
-        if self._hierarchies is None:  # the same for every variant: the same seed drew order and roots
-            self._hierarchies = hierarchies(seen, wants, roots, estimate)
-        found = merge(self._hierarchies, seen, estimate, variant, self.max_channels)
+        estimate = Estimator(made.paths, made.gateways[order])
+        return _Joining(order, estimate, hierarchies(seen, made.wants[:, order], roots, estimate))
+
+    def published(self, variant: str) -> SemanticPlan:
+        joining = self._joining
+        found = merge(joining.found, self.seen, joining.estimate, variant, self.max_channels)
+        return self._on_trees(variant, found, "steiner" if variant == "central" else "join-broker")
+
+    def _on_trees(self, variant: str, found: Merged, kind: str) -> SemanticPlan:
+        made, seen = self.made, self.seen
         reach = np.zeros_like(found.reach)
-        reach[:, joining] = found.reach
+        reach[:, self._joining.order] = found.reach
         router = ContentRouter(tuple(found.contents))
         # How much each source sends to each channel decides where it is best rooted.
         rows, cols = routed(router, seen.matched, seen.audience, seen.source)
         # Under bounds every source may come to use any channel.
         weight = np.full((len(reach), max(1, seen.sources.size)), 0.0 if self.bounds is None else 1e-9)
         np.add.at(weight, (cols, seen.source[rows]), seen.weight[rows])
-        trees = self.trees(kind or ("steiner" if variant == "central" else "join-broker"))
-        rooted = trees.all_rooted([made.gateways[r] for r in reach], list(weight))
+        rooted = self.trees(kind).all_rooted([made.gateways[r] for r in reach], list(weight))
         tell = [partial(_same, content) for content in found.contents]
         return self.done(variant, list(reach), found.kinds, rooted, tell, router)
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from narrowcast.kernels.semantic_moves import Overlay, move_classes
+from narrowcast.kernels.semantic_near import least_waste
 from narrowcast.kernels.semantic_price import union_prices
 from narrowcast.model._arrays import Bools, Floats, Ints
-from narrowcast.semantic.audiences import Classes, audience_classes
+from narrowcast.semantic.audiences import Classes, audience_classes, packed
 from narrowcast.semantic.blocks import LEAST_WEIGHT, blocks
 from narrowcast.semantic.expected import MOST_EXPECTED, expected
 from narrowcast.semantic.rendezvous import Rooted, ways
@@ -22,7 +24,10 @@ from narrowcast.semantic.trees import Trees
 from narrowcast.semantic.window import System, Window
 
 NEIGHBOURS = 8
-#: With more classes than this the first number of blocks is taken instead of the best of several.
+#: A class may move to so many channels, in so many passes over all classes.
+LIKELIEST = 4
+PASSES = 3
+#: With more classes than this one number of blocks is tried instead of several.
 MOST_TRIED = 3000
 
 
@@ -52,18 +57,18 @@ def search(made: System, window: Window, trees: Trees, max_channels: int | None)
     if max_channels is None or classes.n + n_gateways <= max_channels:
         return _one_each(made, window, classes, trees, max_channels)
     if classes.n + 1 <= max_channels:
-        parted = blocks(made, window, classes, max_channels - classes.n)
+        (parted,) = blocks(made, window, classes, [max_channels - classes.n])
         rooted = _block_trees(made, window, classes, trees, parted)
         return Searched(_each_alone(classes, window), classes.n, parted, rooted)
-    tried: list[tuple[float, int, Searched]] = []
-    for n_blocks in _numbers_of_blocks(max_channels, n_gateways, classes.n):
-        parted = blocks(made, window, classes, n_blocks)
+    tried: list[tuple[float, int, _Merging, Bools, tuple[Rooted, ...]]] = []
+    for parted in blocks(made, window, classes, _numbers_of_blocks(max_channels, n_gateways, classes.n)):
         rooted = _block_trees(made, window, classes, trees, parted)
         merging = _Merging(made, window, classes, _block_costs(made, window, classes, parted, rooted))
         merging.run(max_channels - len(parted))
-        groups = merging.groups()
-        tried.append((merging.total, len(tried), Searched(groups, len(groups.reach), parted, rooted)))
-    return min(tried, key=lambda each: each[:2])[2]
+        tried.append((merging.total, len(tried), merging, parted, rooted))
+    _, _, merging, parted, rooted = min(tried, key=lambda each: each[:2])
+    groups = moved(made, window, classes, merging)
+    return Searched(groups, len(groups.reach), parted, rooted)
 
 
 def _one_each(made: System, window: Window, classes: Classes, trees: Trees, max_channels: int | None) -> Searched:
@@ -80,10 +85,14 @@ def _one_each(made: System, window: Window, classes: Classes, trees: Trees, max_
 
 
 def _numbers_of_blocks(cap: int, n_gateways: int, n_classes: int) -> list[int]:
+    """How many blocks to try; each takes a merging of its own, so the fewer the more classes there are."""
     most = min(cap, n_gateways)
+    quarter = max(1, min(most, cap // 4))
     if n_classes > MOST_TRIED:
-        return [max(1, min(most, cap // 4))]
-    return sorted({1, max(1, min(most, cap // 4)), max(1, min(most, cap // 2)), most})
+        return [quarter]
+    if n_classes > MOST_TRIED // 5:
+        return sorted({1, quarter})
+    return sorted({1, quarter, max(1, min(most, cap // 2)), most})
 
 
 def _each_alone(classes: Classes, window: Window) -> Groups:
@@ -110,6 +119,30 @@ def _block_costs(made: System, window: Window, classes: Classes, parted: Bools, 
     return np.asarray((cost * hit).sum(axis=1) * classes.weight)
 
 
+def moved(made: System, window: Window, classes: Classes, merging: _Merging) -> Groups:
+    """The merged channels after classes have moved between them one by one, which only lowers the cost."""
+    channel = merging.channel_of_class()
+    n = int(channel.max(initial=-1)) + 1
+    on = Overlay(made.paths.distance, made.paths.next_hop, window.sources, made.gateways)
+    order = np.argsort(-classes.weight, kind="stable")
+    move_classes(
+        on, classes.reach, packed(classes.reach), classes.source, classes.weight, merging.block_cost, order, channel, n,
+        LIKELIEST, PASSES,
+    )  # fmt: skip
+    return _grouped(classes, window, channel)
+
+
+def _grouped(classes: Classes, window: Window, channel: Ints) -> Groups:
+    """The channels that have any class."""
+    kept, weights = np.unique(channel[channel >= 0]), _by_source(classes, window)
+    mine = [channel == c for c in kept.tolist()]
+    shape = (len(mine), classes.reach.shape[1])
+    core = np.array([classes.reach[each].all(axis=0) for each in mine], np.bool_).reshape(shape)
+    reach = np.array([classes.reach[each].any(axis=0) for each in mine], np.bool_).reshape(shape)
+    weight = np.array([weights[each].sum(axis=0) for each in mine]).reshape(len(mine), weights.shape[1])
+    return Groups(core, reach, weight)
+
+
 class _Merging:
     """Channels become fewer by the step that costs least more: two in one, or one given up to the fallback."""
 
@@ -126,13 +159,15 @@ class _Merging:
         self.price = np.zeros(n)
         self.alive = np.zeros(n, np.bool_)
         self.alive[: classes.n] = True
-        self.n, self.lost = classes.n, 0.0
-        self.near: dict[int, list[int]] = {}
+        self.bits = np.zeros((n, max(1, -(-made.gateways.size // 64))), np.uint64)
+        self.bits[: classes.n] = packed(classes.reach)
+        self.total_weight = self.weight.sum(axis=1)
+        self.lost = 0.0
+        self.n, self.made_of, self.block_cost = classes.n, dict[int, tuple[int, int]](), block_cost
         self.heap: list[tuple[float, int, int]] = []
         every = np.arange(classes.n)
         self.price[: classes.n] = self._prices(every, every)
-        for start in range(0, classes.n, 512):
-            self._offer(every[start : start + 512])
+        self._offer(every)
 
     @property
     def total(self) -> float:
@@ -152,16 +187,23 @@ class _Merging:
                 self.alive[j] = False
                 self._merge(i, j)
 
-    def groups(self) -> Groups:
-        alive = np.flatnonzero(self.alive)
-        return Groups(self.core[alive], self.reach[alive], self.weight[alive])
+    def channel_of_class(self) -> Ints:
+        """Which of the channels left each class is in, −1 where it was given up."""
+        number = np.full(self.n + 1, -1)
+        number[np.flatnonzero(self.alive)] = np.arange(int(self.alive.sum()))
+        for made, parts in reversed(self.made_of.items()):
+            number[list(parts)] = number[made]
+        return number[: len(self.block_cost)]
 
     def _merge(self, i: int, j: int) -> None:
         new = self.n
+        self.made_of[new] = (i, j)
         self.n += 1
         self.reach[new] = self.reach[i] | self.reach[j]
+        self.bits[new] = self.bits[i] | self.bits[j]
         self.core[new] = self.core[i] & self.core[j]
         self.weight[new] = self.weight[i] + self.weight[j]
+        self.total_weight[new] = self.total_weight[i] + self.total_weight[j]
         self.given_up[new] = self.given_up[i] + self.given_up[j]
         self.alive[new] = True
         self.price[new] = self._prices(np.array([new]), np.array([new]))[0]
@@ -191,15 +233,6 @@ class _Merging:
 
     def _nearest(self, new: Ints) -> tuple[Ints, Ints]:
         """For each its neighbours by the deliveries that sharing a channel would waste."""
-        others = np.flatnonzero(self.alive)
-        mine, theirs = self.reach[new].astype(np.float32), self.reach[others].astype(np.float32)
-        common = mine @ theirs.T
-        total = self.weight.sum(axis=1)
-        waste = total[new][:, None] * (theirs.sum(axis=1)[None, :] - common)
-        waste += total[others][None, :] * (mine.sum(axis=1)[:, None] - common)
-        waste[new[:, None] == others[None, :]] = np.inf
-        k = min(NEIGHBOURS, others.size - 1)
-        if k <= 0:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        place = np.argpartition(waste, k - 1, axis=1)[:, :k]
-        return np.repeat(new, k), others[place].ravel()
+        near = least_waste(self.bits, self.total_weight, np.flatnonzero(self.alive), new, NEIGHBOURS)
+        found = near >= 0
+        return np.repeat(new, found.sum(axis=1)), near[found]

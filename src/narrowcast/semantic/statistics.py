@@ -142,6 +142,11 @@ def _canonical(text: str) -> str:
     return str(read_profile(text))
 
 
+def is_measured(folder: str | Path) -> bool:
+    """Whether the tables of `narrowcast measure` are in there, and not messages."""
+    return all(_there(Path(folder), name) for name in ("profiles", "selectivity", "flows"))
+
+
 def _there(place: Path, name: str) -> bool:
     return (place / f"{name}.parquet").exists()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from narrowcast.errors import InputError
 from narrowcast.studies.figures import Bars, Figure, Lines, Matrix
 
 COLOURS = ("#1b6ca8", "#d1495b", "#2e8b57", "#e69f00", "#7a5195", "#4d4d4d", "#56b4e9", "#a0522d")
+PALETTE = 128
 
 
 def draw_png(figures: Sequence[Figure], path: Path, *, footer: str) -> None:
@@ -23,12 +25,23 @@ def draw_png(figures: Sequence[Figure], path: Path, *, footer: str) -> None:
         raise InputError("figures need matplotlib", hint="pip install 'narrowcast[plots]'") from None
     columns = min(3, len(figures))
     rows = -(-len(figures) // columns)
-    canvas = Canvas(figsize=(6.4 * columns, 4.4 * rows + 0.3), dpi=120, layout="constrained")
+    canvas = Canvas(figsize=(6.4 * columns, 4.4 * rows + 0.3), dpi=100, layout="constrained")
     FigureCanvasAgg(canvas)
     for at, figure in enumerate(figures):
         _axes(canvas.add_subplot(rows, columns, at + 1), figure)
     canvas.supxlabel(footer, fontsize=8, color="0.4")
-    canvas.savefig(path)
+    _save(canvas, path)
+
+
+def _save(canvas: Any, path: Path) -> None:
+    """With a palette: a third of the size, and nobody sees the difference."""
+    from PIL import Image
+
+    drawn = BytesIO()
+    canvas.savefig(drawn, format="png")
+    drawn.seek(0)
+    with Image.open(drawn) as picture:
+        picture.convert("RGB").quantize(PALETTE, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def _axes(axes: Any, figure: Figure) -> None:

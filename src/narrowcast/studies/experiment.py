@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from narrowcast.studies.figures import Figure
@@ -29,6 +30,8 @@ class Experiment:
 
     `points(quick)` are the independent pieces of work, plain values only, each with its seed; `run(point)`
     gives a piece's rows, the same for the same point anywhere; `claims` and `figures` see all rows.
+    One that is to run `alone` measures the machine: its points never run beside others. `needs` names packages
+    beyond the studies' own and what to install for them.
     """
 
     title: str
@@ -37,3 +40,10 @@ class Experiment:
     run: Callable[[Point], Rows]
     claims: Callable[[Rows], Sequence[Claim]]
     figures: Callable[[Rows], Sequence[Figure]]
+    alone: bool = False
+    needs: Mapping[str, str] = field(default_factory=dict)
+
+    def missing(self) -> str:
+        """What has to be installed first, as a line; empty if nothing."""
+        lacking = {package: extra for package, extra in self.needs.items() if find_spec(package) is None}
+        return "; ".join(f"needs {package}: pip install '{extra}'" for package, extra in lacking.items())

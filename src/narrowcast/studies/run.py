@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from narrowcast.errors import InputError
+from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.studies.draw import draw_page, draw_png
 from narrowcast.studies.experiment import Claim, Experiment, Point
 from narrowcast.version import __version__
@@ -23,9 +23,9 @@ Report = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What came of an experiment. `work_s` is the time of all points added up, `wall_s` the time they took together.
+    """What came of an experiment. `fresh` points ran now, in `wall_s` together; the others were done before.
 
-    Points of an earlier, interrupted run count in `work_s` but not in `wall_s`; `fresh` says how many ran now.
+    `cpu_s` is the CPU time of the fresh points added up: what they take one after the other on one idle core.
     """
 
     name: str
@@ -34,8 +34,7 @@ class Ran:
     rows: int
     points: int
     fresh: int
-    work_s: float
-    fresh_work_s: float
+    cpu_s: float
     wall_s: float
 
 
@@ -52,8 +51,12 @@ def run(
     """Run what is not there yet and write everything anew. Without `spark` the points run here, one by one.
 
     The same points give the same rows wherever and in whatever order they ran. A folder with points of
-    another size is refused: quick and full results do not mix.
+    another size is refused: quick and full results do not mix. An experiment that measures the machine runs here.
     """
+    if lacking := experiment.missing():
+        raise UnsupportedError(f"{name} {lacking}")
+    if experiment.alone:
+        spark = None
     place, points = Path(folder), list(experiment.points(quick))
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -65,8 +68,9 @@ def run(
     with (place / "points.jsonl").open("a", encoding="utf-8") as kept:
         if not known:
             kept.write(json.dumps({"experiment": name, "quick": quick, "narrowcast": __version__}) + "\n")
-        for at, (point, rows, seconds) in enumerate(_work(experiment, todo, spark)):
-            known[_key(point)] = {"point": dict(point), "rows": [_plain(row) for row in rows], "seconds": seconds}
+        for at, (point, rows, seconds, cpu) in enumerate(_work(experiment, todo, spark)):
+            spent = {"seconds": round(seconds, 4), "cpu_s": round(cpu, 4)}
+            known[_key(point)] = {"point": dict(point), "rows": [_plain(row) for row in rows], **spent}
             kept.write(json.dumps(known[_key(point)]) + "\n")
             kept.flush()
             if progress is not None:
@@ -75,22 +79,21 @@ def run(
     found = [known[_key(point)] for point in points]
     rows = [row for one in found for row in one["rows"]]
     claims = tuple(experiment.claims(rows))
-    _write(place, name, experiment, rows, claims, found, pictures=pictures)
-    fresh = [known[_key(point)]["seconds"] for point in todo]
-    work = sum(one["seconds"] for one in found)
-    return Ran(name, place, claims, len(rows), len(points), len(todo), work, sum(fresh), wall)
+    _write(place, name, experiment, rows, claims, found, quick=quick, pictures=pictures)
+    cpu = sum(known[_key(point)]["cpu_s"] for point in todo)
+    return Ran(name, place, claims, len(rows), len(points), len(todo), cpu, wall)
 
 
-def _work(experiment: Experiment, todo: Sequence[Point], spark: Any) -> Iterator[tuple[Point, Any, float]]:
+def _work(experiment: Experiment, todo: Sequence[Point], spark: Any) -> Iterator[tuple[Point, Any, float, float]]:
     if spark is not None:
         from narrowcast.pipeline.spread import spread
 
         yield from spread(spark, experiment.run, todo)
         return
     for point in todo:
-        begin = time.perf_counter()
+        begin, busy = time.perf_counter(), time.process_time()
         rows = experiment.run(point)
-        yield point, rows, time.perf_counter() - begin
+        yield point, rows, time.perf_counter() - begin, time.process_time() - busy
 
 
 def _known(place: Path, quick: bool) -> dict[str, Any]:
@@ -131,6 +134,7 @@ def _write(
     claims: Sequence[Claim],
     found: Sequence[Mapping[str, Any]],
     *,
+    quick: bool,
     pictures: bool,
 ) -> None:
     import pyarrow as pa
@@ -143,12 +147,16 @@ def _write(
     pyarrow.csv.write_csv(table.select(plain), place / "rows.csv")
     seeds = sorted({one["point"]["seed"] for one in found if "seed" in one["point"]})
     told = {"experiment": name, "title": experiment.title, "paper": experiment.paper, "narrowcast": __version__}
-    body = told | {"points": len(found), "seeds": seeds, "claims": [asdict(claim) for claim in claims]}
+    body = told | {
+        "quick": quick,
+        "points": len(found),
+        "seeds": seeds,
+        "claims": [asdict(claim) for claim in claims],
+    }
     (place / "claims.json").write_text(json.dumps(body, indent=2) + "\n", encoding="utf-8")
     if pictures:
-        footer = (
-            f"{name}: {experiment.paper}; {seeds_text(seeds)}; bands are 95 % of the mean; narrowcast {__version__}"
-        )
+        told_of = f"{name}: {experiment.paper}; {seeds_text(seeds)}"
+        footer = f"{told_of}; bands are 95 % intervals of the mean; narrowcast {__version__}"
         figures = experiment.figures(rows)
         draw_png(figures, place / "figure.png", footer=footer)
         draw_page(f"{name}: {experiment.title}", figures, place / "figure.html", footer=footer)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from narrowcast.model import Topology
+from narrowcast.model._arrays import Floats
 from narrowcast.workloads._checks import number, whole
 from narrowcast.workloads._checks import share as a_share
 from narrowcast.workloads.overlay import overlay
@@ -94,18 +96,20 @@ def overlay_tables(
     selectivity: float = 2.0,
     overlap: float = 0.1,
 ) -> list[Source]:
-    """An overlay with clients at its gateways; some have a latency bound."""
+    """An overlay with clients at its gateways; a fifth of them with a latency bound that the overlay can keep."""
     topology = overlay(brokers, model, seed=seed)
     roles, names = np.array(topology.roles), names_of(topology)
     rng = batch_rng(seed, 1, 0)
     distinct = max(1, round(whole("users", users, low=1) / number("selectivity", selectivity, low=1.0)))
     profiles = pa.array(arcs(distinct, a_share("overlap", overlap), rng))
     publishers = pa.array(names[roles == "source"])
-    bound = rng.choice((50.0, 100.0, 250.0), users)
+    slack, gateways = rng.choice((1.5, 2.0, 4.0), users), np.flatnonzero(roles == "gateway")
+    profile, node = rng.integers(distinct, size=users), gateways[rng.integers(gateways.size, size=users)]
+    bound = np.ceil(1000 * slack * farthest_source(topology)[node]) / 1000
     clients = {
         "subscriber": [f"client{i}" for i in range(users)],
-        "profile": pick(profiles, rng.integers(distinct, size=users)),
-        "node": pick(pa.array(names[roles == "gateway"]), rng.integers((roles == "gateway").sum(), size=users)),
+        "profile": pick(profiles, profile),
+        "node": pick(pa.array(names), node),
         "latency_bound": pa.array(bound, mask=rng.random(users) < 0.8),
     }
     sensors = pa.array([f"s{i}" for i in range(1000)])
@@ -123,6 +127,19 @@ def overlay_tables(
     bad = faults.subscription_faults(with_node=True, with_bound=True)
     subscriptions = table_source("subscriptions", clients, schemas.SUBSCRIPTIONS, bad, faults.BOUND_TEXT_FAULTS)
     return [subscriptions, message_source(READINGS, messages, columns), *topology_sources(topology)]
+
+
+def farthest_source(topology: Topology) -> Floats:
+    """Per broker the delay of the quickest way from the source that is farthest from it."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
+    n, (u, v) = topology.n_brokers, topology.edges.T
+    links = csr_array((np.maximum(topology.delay, np.finfo(np.float64).tiny), (u, v)), shape=(n, n))
+    farthest = np.zeros(n)
+    for source in np.flatnonzero(np.array(topology.roles) == "source"):  # one by one: all at once may not fit
+        farthest = np.maximum(farthest, dijkstra(links, directed=False, indices=int(source)))
+    return farthest
 
 
 def rectangles_tables(
