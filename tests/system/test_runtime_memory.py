@@ -19,6 +19,7 @@ from system.test_runtime import EDGES, Edges, make_plan, message, running, withi
 
 SECONDS = int(os.environ.get("MEMORY_SECONDS", "600"))
 RATE, EVERY = 400, 5.0
+TEXT = "x" * 400  # so that nats-server has filled the blocks it keeps in memory before anything is compared
 GROWTH, SLACK_MB = 1.10, 8.0
 MOST_HELD = 25_000  # messages in the process of a subscriber that takes nothing: its credit, and what a frame adds
 
@@ -46,7 +47,7 @@ async def publish(connection: Connection, seconds: float) -> int:
     while (spent := loop.time() - begun) < seconds:
         due = int(spent * RATE) - n
         if due > 0:
-            await connection.publish([message(n + k) for k in range(due)])
+            await connection.publish([message(n + k) | {"text": TEXT} for k in range(due)])
             n += due
         await asyncio.sleep(0.05)
     return n

@@ -13,6 +13,7 @@ from pathlib import Path
 from narrowcast.errors import InputError
 from narrowcast.transport.address import Multicast
 
+_LARGEST = 15_000
 _OVERHEAD = 156  # IP, UDP and RTPS headers in front of a fragment, with some to spare
 
 
@@ -62,8 +63,8 @@ def mtu_of(interface: str) -> int:
 
 def packet_bytes(settings: DdsSettings | None) -> int:
     """The most that goes out as one packet: without multicast, what a broker passes on in one go."""
-    mtu = 15_300 if settings is None else settings.mtu or mtu_of(settings.interface)
-    return max(1000, min(mtu, 15_300) - 300)
+    mtu = _LARGEST if settings is None else settings.mtu or mtu_of(settings.interface)
+    return max(1000, min(mtu, _LARGEST) - _OVERHEAD - 144)  # less than a fragment, or each would be two packets
 
 
 def configuration(settings: DdsSettings) -> str:
@@ -76,7 +77,7 @@ def configuration(settings: DdsSettings) -> str:
 <General>
   <Interfaces><NetworkInterface name="{settings.interface}" multicast="true" prefer_multicast="true"/></Interfaces>
   <AllowMulticast>true</AllowMulticast>
-  <MaxMessageSize>{largest}B</MaxMessageSize><FragmentSize>{min(largest, 15_000) - _OVERHEAD}B</FragmentSize>
+  <MaxMessageSize>{largest}B</MaxMessageSize><FragmentSize>{min(largest, _LARGEST) - _OVERHEAD}B</FragmentSize>
 </General>
 <Discovery>
   <ParticipantIndex>none</ParticipantIndex>
