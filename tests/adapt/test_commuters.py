@@ -13,17 +13,15 @@ from narrowcast.adapt.demand import Demand
 from narrowcast.adapt.watched import watched
 from narrowcast.workloads import commuter
 
-FROM_H, UNTIL_H = 5.0, 20.0
+SIZES = {"users": 200, "sites": 6, "topics": 20, "wishes": 6}
 
 
 @cache
 def day(seed: int, swing: float, large: bool) -> tuple[ContinuedChannels, tuple[Demand, ...]]:
-    """The first plan, and the demands from early morning until the evening; of a large one the whole day."""
-    sizes = {} if large else {"users": 60, "sites": 4, "topics": 20, "wishes": 6}
-    demands = tuple(watched(commuter(seed=seed, swing=swing, **sizes), seed=seed))
-    if not large:
-        demands = tuple(d for d in demands if FROM_H * 3600 <= d.time <= UNTIL_H * 3600)
-    settings = Settings(12, 60, seed=seed) if large else Settings(6, 24, seed=seed)
+    """The first plan, and the demands of a day; of a stationary one a quarter of it says as much."""
+    hours = 24.0 if swing else 6.0
+    demands = tuple(watched(commuter(seed=seed, swing=swing, **({} if large else SIZES)), hours, seed=seed))
+    settings = Settings(12, 60, seed=seed) if large else Settings(8, 40, seed=seed)
     return ContinuedChannels.begin(demands[0], settings), demands
 
 
@@ -59,7 +57,7 @@ def test_the_same_holds_at_a_larger_size_on_average_over_seeds() -> None:
     assert (cost <= 1.05, moves <= 0.20) == (True, True), (cost, moves)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_stationary_noisy_day_moves_nothing_after_the_first_hour(seed: int) -> None:
     _, demands = day(seed, 0.0, False)
     assert demands[0].interest.users.tolist() != demands[1].interest.users.tolist(), "wishes come and go"
@@ -69,6 +67,8 @@ def test_a_stationary_noisy_day_moves_nothing_after_the_first_hour(seed: int) ->
 
 
 def test_the_same_day_is_adapted_to_in_the_same_way() -> None:
-    assert account(*day(0, 1.0, False), adapting(Policy(reorganise_s=None))) == account(
-        *day(0, 1.0, False), adapting(Policy(reorganise_s=None))
-    )
+    begin, demands = day(0, 1.0, False)
+    policy = Policy(reorganise_s=None)
+    one, two = (account(begin, demands[28:40], adapting(policy)) for _ in range(2))
+    assert one == two
+    assert one.moves > 0

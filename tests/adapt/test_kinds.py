@@ -10,12 +10,12 @@ import pytest
 
 import narrowcast as nc
 from evaluate.plans import some_interest
-from narrowcast.adapt.channels import ContinuedChannels
+from narrowcast.adapt.channels import ContinuedChannels, Settings
 from narrowcast.adapt.continued import Budget, Change
 from narrowcast.adapt.demand import Demand
 from narrowcast.adapt.kinds import KINDS, continued
 from narrowcast.adapt.tally import Tally
-from narrowcast.channels.folder import as_plan, hybrid_as_plan
+from narrowcast.channels.folder import as_plan, hybrid_as_plan, previous_of
 from narrowcast.errors import UnsupportedError
 from narrowcast.evaluate import certify, judge
 from narrowcast.evaluate.migration import migrate
@@ -156,6 +156,15 @@ def test_moves_are_counted_as_the_migration_counts_them(seed: int) -> None:
     assert change.moves <= 4
     assert change.moves == sum(move.before is not None and move.after is not None for move in way.moves)
     assert change.joins == sum(way.counts()[0].values())
+
+
+def test_a_plan_with_sessions_that_stayed_empty_is_read_back_as_it_is() -> None:
+    interest = nc.Interest.from_pairs([0, 1], [0, 1], [1.0, 2.0], flow_names=["a", "b"], user_names=["u", "v"])
+    begun = ContinuedChannels(np.array([1, 3]), np.array([0, 1, 0, 0]), interest, Settings(2, 4))
+    plan = begun.plan()
+    assert plan.tables["session_group"]["session"].to_pylist() == [1, 3]
+    assert previous_of(plan, interest).group_of_flow.tolist() == [1, 0]
+    assert continued(plan, Demand(0.0, interest)).cost == begun.cost == 0.0
 
 
 def test_a_flow_that_the_plan_does_not_know_costs_as_the_runtime_serves_it() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import narrowcast as nc
 from adapt.plain_statistics import PlainStatistics
+from narrowcast.adapt import timeline
 from narrowcast.adapt.settings import settings_of
 from narrowcast.adapt.statistics import demand_of
 from narrowcast.channels.folder import as_plan
@@ -17,6 +18,7 @@ from narrowcast.model import snapshot as snapshots
 from narrowcast.model.plan import load, save
 from narrowcast.runtime.configuration import read_configuration
 from narrowcast.runtime.effects import PlanWanted
+from narrowcast.runtime.overview import Overview
 from narrowcast.runtime.planner import FolderPlanner, base_of
 
 
@@ -95,3 +97,17 @@ def test_the_settings_come_from_the_file_of_the_system(tmp_path: Path) -> None:
     (tmp_path / "bare.toml").write_text('nats = "nats://localhost:1"\n')
     with pytest.raises(InputError, match="no plan to go on from"):
         settings_of(read_configuration(tmp_path / "bare.toml"))
+
+
+def test_top_is_told_what_adapting_came_to() -> None:
+    overview = Overview()
+    row = {"time": 1.0, "first": 9.0, "kept": 8.0, "now": 5.0, "best": 5.0, "replanned": 1, "moves": 3, "joins": 2,
+           "price": 1.0, "earned": 1.0, "why": "worth moving"}  # fmt: skip
+    told = {"name": "adapt", "role": "adapt", "counts": {}, "carried": {}, "epoch": 4}
+    assert overview.measured(1.0)["adapting"] is None
+    overview.take(told | {"adapting": timeline.summary([row])}, 10.0)
+    found = overview.measured(1.0)
+    assert found["epoch"] == 4
+    assert {name: found["adapting"][name] for name in ("kept", "now", "replans", "moves")} == {
+        "kept": 9.0, "now": 5.0, "replans": 1, "moves": 3,
+    }  # fmt: skip

@@ -69,9 +69,16 @@ class State(Generic[C]):
     candidate: C | None = None
     earned: float = 0.0
     time: float | None = None
-    looked: float | None = (
-        None  # when a plan was last made from nothing to see what it would be like, or the first look
-    )
+    looked: float | None = None  # when a plan was last made from nothing, or the first look was taken
+    price: float = 0.0  # of the candidate
+    paid: float = 0.0  # for the last move
+    moved_at: float | None = None
+
+    def owed(self, now: float, policy: Policy) -> float:
+        """What the last move cost and has not had the time to earn: a move too soon throws it away."""
+        if self.moved_at is None:
+            return 0.0
+        return self.paid * max(0.0, 1.0 - (now - self.moved_at) / policy.horizon_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +112,21 @@ def decide(state: State[C], demand: Demand, policy: Policy) -> tuple[State[C], D
     others += [present.reorganised(least)] if far else []
     best, change = reach(present, policy, others)
     kept, cost = present.cost, best.cost
-    price = policy.price(change, kept, present.size)
+    price = policy.price(change, kept, present.size) + state.owed(demand.time, policy)
     gain = kept - cost
     why = _why(gain, kept, price, earned, state.candidate is not None, policy)
     held = best if gain > policy.threshold * kept else None
-    known = State(present, held, earned, demand.time, demand.time if far else looked)
+    known = replace(
+        state, present=present, candidate=held, earned=earned, time=demand.time, price=price,
+        looked=demand.time if far else looked,
+    )  # fmt: skip
     return known, Decision(demand.time, kept, cost, change, price, earned, why == "", why or "worth moving")
 
 
 def moved(state: State[C]) -> State[C]:
     """The candidate is in force; nothing is earned yet towards the next move."""
     assert state.candidate is not None
-    return replace(state, present=state.candidate, candidate=None, earned=0.0)
+    return replace(state, present=state.candidate, candidate=None, earned=0.0, paid=state.price, moved_at=state.time)
 
 
 def refused(state: State[C]) -> State[C]:

@@ -65,7 +65,9 @@ def previous_of(plan: Plan, interest: Interest) -> ChannelPlan:
     session = np.full(interest.n_flows, -1)
     session[at[at >= 0]] = sent["session"].to_numpy()[at >= 0]
     table = plan.tables["session_group"]
-    group = table["group"].to_numpy()[np.argsort(table["session"].to_numpy())].astype(np.int64)
+    numbers = table["session"].to_numpy()
+    group = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
+    group[numbers] = table["group"].to_numpy()  # a session that stayed empty has a number and no row
     flow, user = flow_now[then.flow_of_pair], user_now[then.users]
     kept = (flow >= 0) & (user >= 0)
     joined = Interest.from_pairs(flow[kept], user[kept], interest.rates, n_users=interest.n_users)
