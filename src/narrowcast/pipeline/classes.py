@@ -117,9 +117,9 @@ def _row(cells: dict[str, Any]) -> pa.RecordBatch:
 
 
 class SparkShards:
-    """`minibatch.Shards` on Spark's workers: an RDD of packed shards, as a pass over a DataFrame is planned anew.
+    """`minibatch.Shards` on Spark's workers.
 
-    A plan takes hundreds of passes, and on small shards planning a job took ten times as long as running it.
+    An RDD of packed shards: a plan takes hundreds of passes, and over a DataFrame each would be planned anew.
     """
 
     def __init__(self, packed: RDD[Packed], n_shards: int, n_users: int) -> None:

@@ -206,8 +206,9 @@ def _profiles(subscriptions: DataFrame) -> pa.Table:
     texts, counts = zip(
         *sorted(zip(*(found[c].to_pylist() for c in ("text", "n_subscribers")), strict=True)), strict=True
     )
-    numbers = pa.array(range(len(texts)), pa.int64())
-    return pa.table({"profile": numbers, "text": pa.array(texts, pa.string()), "n_subscribers": counts})
+    count = pa.field("n_subscribers", pa.int64(), nullable=False)
+    schema = pa.schema([("profile", pa.int64()), ("text", pa.string()), count])
+    return pa.table([range(len(texts)), texts, counts], schema=schema)
 
 
 def _write_statistics(
