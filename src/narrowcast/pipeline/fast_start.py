@@ -1,4 +1,4 @@
-"""Spark's classes kept ready on disk: a JVM that starts with them takes a third less time to a first result.
+"""Spark's classes kept ready on disk: a JVM that starts with them is sooner at its first result.
 
     python -m narrowcast.pipeline.fast_start
 
