@@ -1,6 +1,6 @@
 """What adapting is worth on a commuter's day: adapting, planning anew every hour, never, and an oracle; ten seeds.
 
-    python benchmarks/quality/adapt.py [--seeds 10] [--users 300] [--effort 0.25] [--no-oracle]
+    python benchmarks/quality/adapt.py [--seeds 10] [--users 300] [--effort 0.2] [--no-oracle]
 
 Cost is the excess that receivers filter, in messages of the day, each way against planning anew every hour; moves are
 flows that change their session or group, numbers made to agree first. The oracle plans every hour for what will come.

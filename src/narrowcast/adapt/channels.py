@@ -21,7 +21,7 @@ from narrowcast.model._arrays import Ints, frozen
 from narrowcast.model.demand import interest_of
 from narrowcast.model.plan import Plan
 
-PASSES = 3  # over the moves, since each one that is taken back changes the others
+PASSES = 4  # over all flows, since each one that moves changes the others
 
 
 @dataclass(frozen=True)
@@ -97,27 +97,29 @@ class ContinuedChannels:
     def improved(self, budget: Budget) -> ContinuedChannels:
         """As they are, where no plan within the budget keeps the limits."""
         try:
-            return self._trimmed(self._made(budget, (self.session, self.group)), budget.least)
+            return self._polished(self._made(budget, (self.session, self.group)), budget)
         except InfeasibleError:
             return self
 
-    def _trimmed(self, found: ContinuedChannels, least: float) -> ContinuedChannels:
-        """Without the moves that save too little: a search goes many ways that are as good as staying."""
+    def _polished(self, found: ContinuedChannels, budget: Budget) -> ContinuedChannels:
+        """The same with every flow where it costs least, a move from where it is now counted at `least`.
+
+        A search goes many ways that are as good as staying; this takes them back, and finds what it missed.
+        """
         s = self.settings
-        if s.rate_per_group is not None or s.joins_per_user is not None:
-            return found  # the way back may not keep the limits
-        both = (self.session >= 0) & (found.session >= 0) & (self.interest.audience_sizes > 0)
-        moved = np.flatnonzero(both & (self.session != found.session))
-        known = np.flatnonzero(self.group == found.group[: self.group.size])
-        moved = moved[np.isin(self.session[moved], known)]
+        if s.rate_per_group is not None or s.joins_per_user is not None or budget.joins is not None:
+            return found  # the other way may not keep the limits
         tally = Tally(self.interest, found.session, found.group, s.alpha, s.beta)
+        same = np.flatnonzero(self.group == found.group[: self.group.size])
+        home = np.where(np.isin(self.session, same), self.session, -1)
         weight = self.interest.rates * self.interest.audience_sizes
+        order = np.argsort(-weight, kind="stable")[: np.count_nonzero(weight)]
+        most = self.size if budget.moves is None else budget.moves
+        away = int(np.count_nonzero(((home < 0) | (tally.session != home))[order] & (self.session[order] >= 0)))
         for _ in range(PASSES):
             before = tally.session.copy()
-            for flow in moved[np.argsort(weight[moved], kind="stable")].tolist():
-                home = int(self.session[flow])
-                if tally.session[flow] != home and tally.costs_of_moving(flow)[home] <= least:
-                    tally.move(flow, home)
+            for flow in order.tolist():
+                away += _settle(tally, flow, int(home[flow]), budget.least, away < most)
             if np.array_equal(before, tally.session):
                 break
         return replace(found, session=frozen(tally.session))
@@ -134,7 +136,7 @@ class ContinuedChannels:
         return replace(made, session=frozen(np.where(known, session[made.session], -1)), group=frozen(renumbered))
 
     def reorganised(self, least: float) -> ContinuedChannels:
-        return self._trimmed(self.anew(), least)
+        return self._polished(self.anew(), Budget(least=least))
 
     def _made(self, budget: Budget, previous: tuple[Ints, Ints] | None) -> ContinuedChannels:
         s = self.settings
@@ -185,3 +187,19 @@ def settings_of(plan: Plan) -> Settings:
 def _groups(plan: ContinuedChannels) -> Ints:
     """The group of each flow, −1 where it has none."""
     return np.where(plan.session >= 0, plan.group[plan.session], -1) if plan.group.size else plan.session
+
+
+def _settle(tally: Tally, flow: int, home: int, least: float, free: bool) -> int:
+    """Put a flow where it costs least; by how much the number of flows away from home has changed."""
+    costs = tally.costs_of_moving(flow)
+    at = int(tally.session[flow])
+    if home >= 0:
+        costs += least
+        costs[home] -= least
+        if at == home and not free:
+            return 0
+    to = int(costs.argmin())
+    if to == at or not costs[to] < costs[at] * (1 - 1e-12) - 1e-12:
+        return 0
+    tally.move(flow, to)
+    return 0 if home < 0 else int(at == home) - int(to == home)

@@ -34,7 +34,7 @@ class Policy:
     horizon_s: float = 3600.0
     threshold: float = 0.02
     proof: float = 0.1
-    effort: float = 0.25
+    effort: float = 0.2
     join: float = 10.0
     warm_s: float = 2.0
     moves: int | None = None
