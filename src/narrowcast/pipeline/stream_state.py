@@ -22,6 +22,7 @@ import numpy as np
 from narrowcast.errors import InputError
 from narrowcast.model.whole_folder import whole_folder
 from narrowcast.pipeline.partials import OVERLAP, WEIGHT, Ints
+from narrowcast.pipeline.unpack import unpacked
 
 HEAD, SUMS = "state.json", "sums.parquet"
 KEYS = ("kind", "a", "b", "flow")
@@ -121,6 +122,7 @@ def as_sums(partials: Any, numbers: Ints, *, timed: bool) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    partials = unpacked(partials)
     single = partials.filter(pc.not_equal(partials["kind"], OVERLAP))
     pairs = partials.filter(pc.equal(partials["kind"], OVERLAP)).combine_chunks()
     parents = pc.list_parent_indices(pairs["members"]).combine_chunks()
