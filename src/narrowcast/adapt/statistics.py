@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +76,12 @@ def start(what: Followed, subscriptions: Callable[[], Iterable[tuple[str, str]]]
 
     They go on from their checkpoint: after a restart everything still counts once.
     """
-    spark = import_module("narrowcast.pipeline.session").session(what.master, quick=True)
+    from narrowcast.pipeline.session import session
+    from narrowcast.pipeline.stream_statistics import follow
+
+    spark = session(what.master, quick=True)
     log = spark.readStream.format("narrowcast").option("url", what.url).option("system", what.system)
-    return import_module("narrowcast.pipeline.stream_statistics").follow(
+    return follow(
         spark,
         log.option("failOnDataLoss", "false").schema(what.columns()).load(),
         subscriptions,
