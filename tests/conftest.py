@@ -26,6 +26,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Groups that xdist does not keep together would share ports, namespaces and JVMs without a word."""
+    spread = getattr(session.config.option, "loadgroup", False)
+    if spread and any(i.get_closest_marker("xdist_group") and "@" not in i.nodeid for i in session.items):
+        raise pytest.UsageError("this pytest-xdist does not keep groups of tests together; see requirements.lock")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, Any, Any]:
     """A user's machine may lack root, namespaces or a browser; CI may not: there a skip is a failure."""
