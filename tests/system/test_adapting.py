@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -164,8 +163,6 @@ def test_half_of_the_subscribers_change_and_the_plan_follows_without_a_message_m
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_the_same_with_the_statistics_that_spark_keeps(tmp_path: Path) -> None:
-    if find_spec("narrowcast.pipeline.stream_statistics") is None:
-        pytest.skip("the streaming statistics are not here")
     trial(tmp_path, None, domain=67)
 
 
