@@ -8,10 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import narrowcast as nc
 from narrowcast import cli
-from narrowcast.model.plan import save
-from narrowcast.semantic.folder import as_plan
 
 
 @pytest.fixture
@@ -135,13 +132,3 @@ def test_an_interface_that_is_not_there_is_named_before_measuring(capsys) -> Non
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert "there is no interface nope0" in lines[0]
-
-
-def test_a_plan_without_groups_that_cannot_be_delivered_says_what_could_be(tmp_path: Path, capsys) -> None:
-    window = pa.table({"p": [0, 9]})
-    made = nc.semantic.plan(nc.Topology([(0, 1)]), ["p > 3"], [(0, 1)], window, sources=0)
-    save(as_plan(made, window, 0), tmp_path / "plan")
-    assert cli.run(["up", str(tmp_path / "plan"), "--data", str(tmp_path / "data")]) == 1
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert "--variant semcast" in lines[0]

@@ -37,6 +37,10 @@ DIFFERS = {
         "greedy choices are below the simple ones",
         "without a cap greedy drifts to unicast; one flow per group is below it",
     },
+    "beyond.films": {
+        "with many sessions GF is clearly below SF",
+        "IT and RRA are best, with minor differences",
+    },
     "beyond.market": {
         "greedy user is below greedy flow on the market at equal share",
         "greedy choices are below the simple ones",

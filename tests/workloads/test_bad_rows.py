@@ -72,7 +72,8 @@ def test_the_share_of_bad_rows_is_the_one_asked_for(kind: str, tmp_path: Path) -
     clean, dirty, planted = both(kind, tmp_path, bad_rows=0.03)
     for name, table in dirty.items():
         assert table.planted == sum(p["table"] == name for p in planted)
-        assert table.planted == -(-clean[name].rows * 3 // 100)
+        # Who wanted what when is for replays, which take it as it was recorded.
+        assert table.planted == (0 if name == "wishes" else -(-clean[name].rows * 3 // 100))
 
 
 def test_there_are_at_least_ten_kinds(tmp_path: Path) -> None:

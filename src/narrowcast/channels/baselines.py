@@ -30,7 +30,7 @@ def plan_baselines(interest: Interest, groups: int, alpha: float, beta: float) -
     sent, useful = float(points.rates.sum()), points.useful
     flooding = (alpha + beta) * (sent * points.n_users - useful)
     found = {
-        "flooding": Baseline(flooding, 1.0 if flooding > 0 else 0.0, sent),
+        "flooding": Baseline(flooding, 1.0 if flooding > 1e-12 * (alpha + beta) * useful else 0.0, sent),
         "unicast": Baseline(0.0, 0.0, useful),
         "perfect multicast": Baseline(0.0, 0.0, sent),
     }

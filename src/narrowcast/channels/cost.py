@@ -65,7 +65,8 @@ def points_cost(points: Points, session_of: Ints, group_of: Ints, alpha: float, 
     everything = float(points.rates.sum()) * points.n_users
     flooding = (alpha + beta) * (everything - useful)
     excess = alpha * (groups.useful - useful) + beta * (sessions.useful - useful)
-    return Cost(c1, c2, useful, excess, flooding, excess / flooding if flooding > 0 else 0.0)
+    real = flooding > 1e-12 * (alpha + beta) * useful  # where everybody wants everything, what is left is rounding
+    return Cost(c1, c2, useful, excess, flooding, excess / flooding if real else 0.0)
 
 
 def check_maps(interest: Interest, session_of_flow: ArrayLike, group_of_session: ArrayLike) -> tuple[Ints, Ints]:
