@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,7 +73,8 @@ def adapt(
     if json:
         print_json({"timeline": rows})
     else:
-        shown = [_row(row) for row in rows if row["replanned"]] or [_row(row) for row in rows[-1:]]
+        counted = list(zip(rows, accumulate(row["replanned"] for row in rows), strict=True))
+        shown = [_row(row, n) for row, n in counted if row["replanned"]] or [_row(*each) for each in counted[-1:]]
         output.print(table(f"{len(rows)} looks, {_total(rows)}", COLUMNS, shown, numbers=COLUMNS[1:6]))
 
 
@@ -80,9 +82,9 @@ def _total(rows: list[dict[str, Any]]) -> str:
     return f"{sum(r['replanned'] for r in rows)} re-plans, {sum(r['moves'] for r in rows)} moves"
 
 
-def _row(row: dict[str, Any]) -> tuple[object, ...]:
+def _row(row: dict[str, Any], replans: int) -> tuple[object, ...]:
     hours = f"{row['time'] / 3600:.2f} h"
-    return hours, row["first"], row["now"], row["replanned"], row["moves"], row["joins"], row["why"]
+    return hours, row["first"], row["now"], replans, row["moves"], row["joins"], row["why"]
 
 
 def _replay(
