@@ -116,3 +116,7 @@ def test_what_cannot_be_replayed_is_told_in_one_line(record: Record, recorded: P
         next(Record(backwards, record.wishes, ("topic",)).demands(60.0, 60.0))
     with pytest.raises(InputError, match="either --config or --replay"):
         CliRunner().invoke(app, ["adapt"], catch_exceptions=False)
+    texts = ["topic = 'a'"] * (record.wishes.num_rows - 1) + ["topic = ="]
+    unreadable = record.wishes.set_column(record.wishes.column_names.index("profile"), "profile", [texts])
+    with pytest.raises(InputError, match=f"wishes, row {len(texts)}: unexpected '='"):
+        next(Record(record.messages, unreadable, ("topic",)).demands(60.0, 60.0))

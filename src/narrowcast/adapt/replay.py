@@ -78,8 +78,12 @@ class Record:
         people, whose = np.unique(np.array(table["subscriber"].to_pylist(), str), return_inverse=True)
         place = {name: k for k, name in enumerate(names)}
         known: dict[str, Ints] = {}
-        for text in dict.fromkeys(table["profile"].to_pylist()):
-            known[text] = _wanted(text, place, self.key)
+        for row, text in enumerate(table["profile"].to_pylist(), 1):
+            if text not in known:
+                try:
+                    known[text] = _wanted(text, place, self.key)
+                except InputError as error:
+                    raise InputError(f"wishes, row {row}: {error}", name="wishes", got=text) from None
         empty = np.full(table.num_rows, np.nan)
         since, until = (_seconds(table[c]) - first if c in table.column_names else empty for c in ("since", "until"))
         since, until = np.where(np.isnan(since), -np.inf, since), np.where(np.isnan(until), np.inf, until)
