@@ -25,7 +25,9 @@ def test_a_descent_is_the_described_one(seed, n):
     problem = _problem(boxes, nc.queries.Constants(**k), "rectangle", None)
     start = rng.integers(0, n, n)
     expected = slow_descend(boxes.tolist(), [list(s) for s in sets_of_labels(start.tolist())], **k)
-    assert [list(s) for s in sorted(_descend(problem, start))] == expected
+    end, cost = _descend(problem, start)
+    assert [list(s) for s in sorted(end)] == expected
+    assert cost == pytest.approx(sum(problem.cost(members) for members in end), rel=1e-9)
     assert [list(s) for s in sorted(descend(problem, sets_of_labels(start.tolist())))] == expected
 
 

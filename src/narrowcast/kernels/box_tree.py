@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from narrowcast.kernels._jit import jit
-from narrowcast.kernels.box_sizes import HISTOGRAM, box_size
+from narrowcast.kernels.box_sizes import AREA, HISTOGRAM, box_size
 from narrowcast.kernels.kd_order import kd_order, node_capacity
 
 LEAF = 8
@@ -145,9 +145,13 @@ def least_union(tree: Any, sets: Any, a: int, node: int, measure: Any, low: Any,
     Every such union holds the box from min(low of a, greatest low) to max(high of a, least high);
     `low` and `high` are scratch. Interpolated histograms are monotone only up to rounding.
     """
+    area = 1.0
     for j in range(low.size):
         low[j] = min(sets.low[a, j], tree.low_max[node, j])
         high[j] = max(sets.high[a, j], tree.high_min[node, j])
+        area *= high[j] - low[j]
+    if measure.kind == AREA:  # without the call: half of all the time otherwise
+        return area
     size = box_size(low, high, measure)
     return size * (1.0 - 1e-9) if measure.kind == HISTOGRAM else size
 
@@ -155,7 +159,27 @@ def least_union(tree: Any, sets: Any, a: int, node: int, measure: Any, low: Any,
 @jit
 def union_size(sets: Any, a: int, b: int, measure: Any, low: Any, high: Any) -> float:
     """The size of the bounding box of two sets; `low` and `high` are scratch."""
+    area = 1.0
     for j in range(low.size):
         low[j] = min(sets.low[a, j], sets.low[b, j])
         high[j] = max(sets.high[a, j], sets.high[b, j])
+        area *= high[j] - low[j]
+    if measure.kind == AREA:
+        return area
     return box_size(low, high, measure)
+
+
+@jit
+def union_sizes(sets: Any, a: int, measure: Any, low: Any, high: Any, sizes: Any) -> None:
+    """`union_size` of set a with every living set, into `sizes`: one call, where a call costs more than an area."""
+    lows, highs, alive = sets.low, sets.high, sets.alive
+    for b in range(sizes.size):
+        if not alive[b]:
+            continue
+        if measure.kind == AREA:
+            area = 1.0
+            for j in range(low.size):
+                area *= max(highs[a, j], highs[b, j]) - min(lows[a, j], lows[b, j])
+            sizes[b] = area
+        else:
+            sizes[b] = union_size(sets, a, b, measure, low, high)

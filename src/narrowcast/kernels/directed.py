@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from narrowcast.kernels._jit import jit
-from narrowcast.kernels.box_sizes import box_size, box_sizes
-from narrowcast.kernels.box_tree import Sets, union_size
+from narrowcast.kernels.box_sizes import AREA, box_size, box_sizes
+from narrowcast.kernels.box_tree import Sets, union_sizes
 
 
 class _Board(NamedTuple):
@@ -22,6 +22,7 @@ class _Board(NamedTuple):
     home: Any  # the set of each query
     table: Any  # gain of merging each two sets
     row_best: Any  # per set, its best partner
+    sizes: Any  # scratch: the union of one set with each
     split: Any  # per query, the gain of taking it out of its set
 
 
@@ -33,10 +34,10 @@ def _w(k: Any, size: float, count: int) -> Any:
 @jit
 def _reset_set(board: Any, low: Any, high: Any, k: Any, measure: Any, a: int) -> None:
     """Box, size and worth of set a from its queries."""
-    sets = board.sets
+    sets, home = board.sets, board.home
     sets.low[a], sets.high[a], sets.count[a] = np.inf, -np.inf, 0
-    for q in range(board.home.size):
-        if board.home[q] == a:
+    for q in range(home.size):
+        if home[q] == a:
             sets.count[a] += 1
             for j in range(low.shape[1]):
                 sets.low[a, j] = min(sets.low[a, j], low[q, j])
@@ -53,8 +54,9 @@ def _split_gains(board: Any, low: Any, high: Any, k: Any, measure: Any, a: int, 
     d = low.shape[1]
     outer = np.empty((d, 4))
     outer[:, :2], outer[:, 2:] = np.inf, -np.inf  # lowest, second lowest, highest, second highest
-    for q in range(board.home.size):
-        if board.home[q] == a:
+    home = board.home
+    for q in range(home.size):
+        if home[q] == a:
             for j in range(d):
                 if low[q, j] < outer[j, 0]:
                     outer[j, 1], outer[j, 0] = outer[j, 0], low[q, j]
@@ -65,46 +67,59 @@ def _split_gains(board: Any, low: Any, high: Any, k: Any, measure: Any, a: int, 
                 elif high[q, j] > outer[j, 3]:
                     outer[j, 3] = high[q, j]
     rest_low, rest_high = np.empty(d), np.empty(d)
-    for q in range(board.home.size):
-        if board.home[q] != a:
+    split, worth, count = board.split, board.worth[a], board.sets.count[a]
+    for q in range(home.size):
+        if home[q] != a:
             continue
-        board.split[q] = -np.inf
-        if board.sets.count[a] > 1:
+        split[q] = -np.inf
+        if count > 1:
+            rest = 1.0
             for j in range(d):
                 rest_low[j] = outer[j, 1] if low[q, j] == outer[j, 0] else outer[j, 0]
                 rest_high[j] = outer[j, 3] if high[q, j] == outer[j, 2] else outer[j, 2]
-            rest = box_size(rest_low, rest_high, measure)
-            board.split[q] = board.worth[a] - _w(k, rest, board.sets.count[a] - 1) - _w(k, alone[q], 1)
+                rest *= rest_high[j] - rest_low[j]
+            if measure.kind != AREA:
+                rest = box_size(rest_low, rest_high, measure)
+            split[q] = worth - _w(k, rest, count - 1) - _w(k, alone[q], 1)
 
 
 @jit
-def _scan_row(board: Any, a: int) -> None:
+def _best_partner(gains: Any, alive: Any, a: int) -> int:
+    """Where merging set a gains most, from its row of the table; -1 if nothing else lives."""
     best, partner = -np.inf, -1
-    for b in range(board.home.size):
-        if b != a and board.sets.alive[b] and board.table[a, b] > best:
-            best, partner = board.table[a, b], b
-    board.row_best[a] = partner
+    for b in range(gains.size):
+        if b != a and alive[b] and gains[b] > best:
+            best, partner = gains[b], b
+    return partner
+
+
+@jit
+def _row(board: Any, k: Any, measure: Any, a: int, low: Any, high: Any) -> None:
+    """What merging set a with every other living set gains, into the table."""
+    alive, count, worth, table, sizes = board.sets.alive, board.sets.count, board.worth, board.table, board.sizes
+    km, kt, ku = k[0], k[1], k[2]
+    if alive[a]:
+        union_sizes(board.sets, a, measure, low, high, sizes)
+    for b in range(alive.size):
+        if b != a and alive[b]:
+            together = km + (kt + ku * (count[a] + count[b])) * sizes[b]
+            table[a, b] = table[b, a] = worth[a] + worth[b] - together if alive[a] else -np.inf
 
 
 @jit
 def _renew(board: Any, k: Any, measure: Any, a: int, low: Any, high: Any) -> None:
     """Set a has changed: its row of the table, and the best partner of every other row."""
-    sets, table, row_best = board.sets, board.table, board.row_best
-    for b in range(board.home.size):
-        if b == a or not sets.alive[b]:
+    alive, table, row_best = board.sets.alive, board.table, board.row_best
+    _row(board, k, measure, a, low, high)
+    for b in range(alive.size):
+        if b == a or not alive[b]:
             continue
-        if sets.alive[a]:
-            union = union_size(sets, a, b, measure, low, high)
-            table[a, b] = board.worth[a] + board.worth[b] - _w(k, union, sets.count[a] + sets.count[b])
-        else:
-            table[a, b] = -np.inf
-        table[b, a] = table[a, b]
         if row_best[b] == a:
-            _scan_row(board, b)
-        elif sets.alive[a] and (row_best[b] < 0 or table[b, a] > table[b, row_best[b]]):
+            row_best[b] = _best_partner(table[b], alive, b)
+        elif alive[a] and (row_best[b] < 0 or table[b, a] > table[b, row_best[b]]):
             row_best[b] = a
-    if sets.alive[a]:
-        _scan_row(board, a)
+    if alive[a]:
+        row_best[a] = _best_partner(table[a], alive, a)
 
 
 @jit
@@ -128,14 +143,15 @@ def _best_split(board: Any) -> Any:
 
 @jit
 def directed(low: Any, high: Any, k: Any, measure: Any, start: Any) -> Any:
-    """The set of each query after descending from `start` (a set number below n for each query), and the steps.
+    """The set of each query after descending from `start` (a set number below n for each query), and its cost.
 
     A move must gain more than rounding can: merges and splits undo each other.
     """
     n, d = low.shape
     alone = box_sizes(low, high, measure)
     sets = Sets(np.empty((n, d)), np.empty((n, d)), np.zeros(n), np.zeros(n, np.int64), np.zeros(n, np.bool_))
-    board = _Board(sets, np.zeros(n), start.copy(), np.full((n, n), -np.inf), np.full(n, -1), np.full(n, -np.inf))
+    table, row_best = np.full((n, n), -np.inf), np.full(n, -1)
+    board = _Board(sets, np.zeros(n), start.copy(), table, row_best, np.zeros(n), np.full(n, -np.inf))
     scratch_low, scratch_high = np.empty(d), np.empty(d)
     total = 0.0
     for a in range(n):
@@ -144,21 +160,19 @@ def directed(low: Any, high: Any, k: Any, measure: Any, start: Any) -> Any:
             total += board.worth[a]
             _split_gains(board, low, high, k, measure, a, alone)
     for a in range(n):
-        for b in range(a):
-            if sets.alive[a] and sets.alive[b]:
-                union = union_size(sets, a, b, measure, scratch_low, scratch_high)
-                board.table[a, b] = board.worth[a] + board.worth[b] - _w(k, union, sets.count[a] + sets.count[b])
-                board.table[b, a] = board.table[a, b]
-    for a in range(n):
         if sets.alive[a]:
-            _scan_row(board, a)
-    rounding, steps = 1e-12 * total, 0
+            _row(board, k, measure, a, scratch_low, scratch_high)
+    for a in range(n):
+        board.row_best[a] = _best_partner(board.table[a], sets.alive, a)
+    rounding = 1e-12 * total
     while True:
         merge_gain, a = _best_merge(board)
         split_gain, q = _best_split(board)
         if max(merge_gain, split_gain) <= rounding:
-            return board.home, steps
-        steps += 1
+            cost = -k[2] * alone.sum()
+            for at in range(n):
+                cost += board.worth[at] if sets.alive[at] else 0.0
+            return board.home, cost
         if merge_gain >= split_gain:
             b = board.row_best[a]
             for i in range(n):

@@ -11,7 +11,7 @@ from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.kernels.directed import directed as descend_kernel
 from narrowcast.queries.boxes import Ints
 from narrowcast.queries.pair import Pair
-from narrowcast.queries.problem import BoxProblem, Problem, Set, sets_of_labels, united
+from narrowcast.queries.problem import BoxProblem, Problem, Set, sets_of_labels, total_terms, united
 
 MAX_QUERIES = 5_000
 
@@ -48,12 +48,11 @@ class Directed:
 def ends(problem: Problem, pair: tuple[Set, ...], starts: int, seed: int) -> Iterator[tuple[tuple[Set, ...], float]]:
     """Where the descent from each start ends, and its cost. Fewer starts are the first of more."""
     for start in _starts(problem.n, pair, starts, seed):
-        end = _descend(problem, start)
-        yield end, _total(problem, end)
+        yield _descend(problem, start)
 
 
 def _total(problem: Problem, sets: tuple[Set, ...]) -> float:
-    return sum(problem.cost(members) for members in sets)
+    return total_terms(problem, sets).priced(problem.constants)
 
 
 def _starts(n: int, pair: tuple[Set, ...], starts: int, seed: int) -> Iterator[Ints]:
@@ -68,11 +67,12 @@ def _starts(n: int, pair: tuple[Set, ...], starts: int, seed: int) -> Iterator[I
         yield rng.integers(0, rng.integers(1, n, endpoint=True) if n else 1, n)
 
 
-def _descend(problem: Problem, start: Ints) -> tuple[Set, ...]:
+def _descend(problem: Problem, start: Ints) -> tuple[tuple[Set, ...], float]:
     if isinstance(problem, BoxProblem) and problem.has_kernel:
-        labels, _ = descend_kernel(*problem.kernel_arguments(), start)
-        return sets_of_labels(labels.tolist())
-    return descend(problem, sets_of_labels(start.tolist()))
+        labels, cost = descend_kernel(*problem.kernel_arguments(), start)
+        return sets_of_labels(labels.tolist()), cost
+    end = descend(problem, sets_of_labels(start.tolist()))
+    return end, _total(problem, end)
 
 
 def descend(problem: Problem, start: tuple[Set, ...]) -> tuple[Set, ...]:

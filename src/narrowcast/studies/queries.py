@@ -18,7 +18,7 @@ from narrowcast.queries.cluster import Cluster
 from narrowcast.queries.constants import KM, KT, KU
 from narrowcast.queries.directed import Directed, ends
 from narrowcast.queries.pair import Pair
-from narrowcast.queries.problem import BoxProblem, Problem, Set, Terms
+from narrowcast.queries.problem import BoxProblem, Problem, Set, Terms, total_terms
 from narrowcast.queries.procedures import Rectangle
 from narrowcast.queries.sizes import Area
 from narrowcast.studies.experiment import Claim, Experiment, Point, Rows
@@ -99,7 +99,7 @@ def _pair_and_directed(boxes: Floats, seed: int) -> tuple[float, Floats]:
     """What pair merging costs, and directed search with each number of starts: the fewer are the first of the most."""
     problem = BoxProblem(boxes, queries.Constants(), Rectangle(), Area())
     plan = Pair()(problem, seed=seed)
-    pair = sum(problem.cost(members) for members in plan)
+    pair = total_terms(problem, plan).priced(problem.constants)
     costs = [cost for _, cost in ends(problem, plan, STARTS[-1], seed)]
     return pair, np.array([min(costs[:starts]) for starts in STARTS])
 
