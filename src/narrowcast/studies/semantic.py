@@ -16,7 +16,7 @@ from narrowcast import semantic, workloads
 from narrowcast.model import Topology
 from narrowcast.model._arrays import Ints
 from narrowcast.network import DisseminationTree, shortest_paths
-from narrowcast.semantic.window import system
+from narrowcast.semantic.window import Wanted, read_profile, system
 from narrowcast.semantic.work import covering, filter_tables
 from narrowcast.studies.experiment import Claim, Experiment, Point, Rows
 from narrowcast.studies.figures import Figure, Lines, curves, mean
@@ -49,7 +49,8 @@ class System:
             messages=2 * n,
             seed=point["seed"],
         )
-        self.wants: tuple[Topology, tuple[str, ...], Ints] = (self.topology, made.profiles, made.clients)
+        profiles = tuple(map(read_profile, made.profiles))  # once, not for every plan
+        self.wants: tuple[Topology, tuple[Wanted, ...], Ints] = (self.topology, profiles, made.clients)
         self.window, self.later = made.messages.slice(0, n), made.messages.slice(n)
         self.now, self.then = made.sources[:n], made.sources[n:]
         self.spt = semantic.baseline(*self.wants, self.window, self.now, "spt").cost
