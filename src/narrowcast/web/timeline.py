@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from narrowcast.web.text import e, number, percent, plural
 
 COLUMNS = ("hours", "cost kept", "cost now", "moves", "joins")
 MOST_ROWS = 500
+STEPS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 4, 6, 12, 24)  # hours
 
 
 def timeline_section(rows: Sequence[Mapping[str, Any]]) -> Section:
@@ -41,6 +43,12 @@ def _hours(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> float:
     return float(row["time"] - (begin if begin > 10 * 86400 else 0.0)) / 3600
 
 
+def _marks(first: float, last: float) -> list[float]:
+    """Round hours from first to last, at most seven: a step that people count in, from 36 seconds to days."""
+    step = next((s for s in STEPS if (last - first) / s <= 6), 24 * math.ceil((last - first) / 144))
+    return [k * step for k in range(math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9) + 1)]
+
+
 def _plot(rows: Sequence[Mapping[str, Any]], width: int, height: int, style: str) -> str:
     steps = steps_to(max(max(row["first"], row["now"]) for row in rows))
     left, right, top, bottom = 18 + 7.4 * max(len(number(s)) for s in steps), width - 18, 14, height - 46
@@ -59,8 +67,8 @@ def _plot(rows: Sequence[Mapping[str, Any]], width: int, height: int, style: str
         for s in steps
     ]
     parts += [
-        f'<text x="{x(hour):.1f}" y="{bottom + 19}" text-anchor="middle">{e(number(round(hour, 1)))}</text>'
-        for hour in (hours[0] + span * k / 4 for k in range(5))
+        f'<text x="{x(hour):.1f}" y="{bottom + 19}" text-anchor="middle">{round(hour, 3):g}</text>'
+        for hour in _marks(hours[0], hours[-1])
     ]
     parts.append(f'<text x="{(left + right) / 2:.1f}" y="{height - 6}" text-anchor="middle">hours</text>')
     for name, look in (("first", "line"), ("now", "line on")):
