@@ -9,10 +9,8 @@ from narrowcast.web.timeline import timeline_section
 
 def _rows(first_s: float, last_s: float, looks: int = 49) -> list[dict[str, float]]:
     step = (last_s - first_s) / (looks - 1)
-    return [
-        {"time": first_s + k * step, "first": 10.0 + k, "now": 9.0, "replanned": int(k % 10 == 9), "moves": 3, "joins": 1}
-        for k in range(looks)
-    ]  # fmt: skip
+    same = {"now": 9.0, "moves": 3, "joins": 1}
+    return [same | {"time": first_s + k * step, "first": 10.0 + k, "replanned": int(k % 10 == 9)} for k in range(looks)]
 
 
 @pytest.mark.parametrize(
