@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,31 @@ def test_points_spread_over_spark_give_the_same_rows(tmp_path: Path, spark: Any)
     here, there = quick("filters.fig6", tmp_path / "here"), quick("filters.fig6", tmp_path / "there", spark=spark)
     assert here.claims == there.claims
     assert (tmp_path / "here/rows.parquet").read_bytes() == (tmp_path / "there/rows.parquet").read_bytes()
+
+
+@pytest.mark.spark
+def test_a_run_on_spark_keeps_every_point_as_it_is_done_and_stops_at_once(tmp_path: Path, spark: Any) -> None:
+    usual = EXPERIMENTS["filters.fig7"]
+    points, work = list(usual.points(True)), usual.run
+
+    def three(point: Any) -> Any:
+        """Three points like the others, and then some that take for ever."""
+        if points.index(point) >= 3:
+            time.sleep(600)
+        return work(point)
+
+    def stop(done: int, _: int) -> None:
+        kept = len((tmp_path / "points.jsonl").read_text().splitlines()) - 1
+        assert kept == done
+        if done == 3:
+            raise KeyboardInterrupt
+
+    begin = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        run("slow", replace(usual, run=three), tmp_path, quick=True, pictures=False, spark=spark, progress=stop)
+    assert time.perf_counter() - begin < 60, "what is not wanted any more is not waited for"
+    assert not spark.sparkContext.statusTracker().getActiveStageIds()
+    assert run("slow", usual, tmp_path, quick=True, pictures=False, spark=spark).fresh == len(points) - 3 > 3
 
 
 def tiny(experiment: Experiment) -> Experiment:

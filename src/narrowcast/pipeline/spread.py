@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, NamedTuple
+from uuid import uuid4
 
+from pyspark import inheritable_thread_target
 from pyspark.sql import SparkSession
 
 # A worker is one of several: libraries that start threads of their own would only get in each other's way.
@@ -22,18 +25,30 @@ class Done(NamedTuple):
     cpu_s: float
 
 
-def spread(
-    spark: SparkSession, work: Callable[[Any], Any], points: Sequence[Any], *, wave: int | None = None
-) -> Iterator[Done]:
-    """`work(point)` for every point, in waves, so that what is done can be kept before all is done.
+def spread(spark: SparkSession, work: Callable[[Any], Any], points: Sequence[Any]) -> Generator[Done]:
+    """`work(point)` for every point, each answer as soon as it is there, so that it can be kept.
 
-    A wave has several points per core, drawn out evenly; each point is a task of its own with one thread.
+    A point is a job of its own with one thread; as many are under way as there are cores, and the next begins
+    when any is done. Closing it stops what is under way.
     """
     context = spark.sparkContext
-    size = wave or 16 * max(1, context.defaultParallelism)
-    for start in range(0, len(points), size):
-        part = points[start : start + size]
-        yield from context.parallelize(part, len(part)).map(lambda point: _timed(work, point)).collect()
+    group = f"spread-{uuid4()}"
+
+    def one(point: Any) -> Done:
+        context.setJobGroup(group, "studies", interruptOnCancel=True)
+        done: Done = context.parallelize([point], 1).map(lambda each: _timed(work, each)).collect()[0]
+        return done
+
+    with ThreadPoolExecutor(max(1, context.defaultParallelism)) as pool:
+        asked = [pool.submit(inheritable_thread_target(spark)(one), point) for point in points]
+        try:
+            for answer in as_completed(asked):
+                yield answer.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            while not all(answer.done() for answer in asked):
+                context.cancelJobGroup(group)  # again: a job may have begun just after
+                time.sleep(0.1)
 
 
 def _timed(work: Callable[[Any], Any], point: Any) -> Done:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -65,10 +66,11 @@ def run(
     known = _known(place, quick)
     todo = [point for point in points if _key(point) not in known]
     begin = time.perf_counter()
-    with (place / "points.jsonl").open("a", encoding="utf-8") as kept:
+    coming = _work(experiment, todo, spark)
+    with (place / "points.jsonl").open("a", encoding="utf-8") as kept, closing(coming):
         if not known:
             kept.write(json.dumps({"experiment": name, "quick": quick, "narrowcast": __version__}) + "\n")
-        for at, (point, rows, seconds, cpu) in enumerate(_work(experiment, todo, spark)):
+        for at, (point, rows, seconds, cpu) in enumerate(coming):
             spent = {"seconds": round(seconds, 4), "cpu_s": round(cpu, 4)}
             known[_key(point)] = {"point": dict(point), "rows": [_plain(row) for row in rows], **spent}
             kept.write(json.dumps(known[_key(point)]) + "\n")
@@ -84,7 +86,7 @@ def run(
     return Ran(name, place, claims, len(rows), len(points), len(todo), cpu, wall)
 
 
-def _work(experiment: Experiment, todo: Sequence[Point], spark: Any) -> Iterator[tuple[Point, Any, float, float]]:
+def _work(experiment: Experiment, todo: Sequence[Point], spark: Any) -> Generator[tuple[Point, Any, float, float]]:
     if spark is not None:
         from narrowcast.pipeline.spread import spread
 
