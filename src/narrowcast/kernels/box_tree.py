@@ -14,7 +14,7 @@ from narrowcast.kernels._jit import jit
 from narrowcast.kernels.box_sizes import AREA, HISTOGRAM, box_size
 from narrowcast.kernels.kd_order import kd_order, node_capacity
 
-LEAF = 8
+LEAF = 32
 
 
 class Sets(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from narrowcast.kernels._jit import jit
-from narrowcast.kernels.box_sizes import box_sizes
+from narrowcast.kernels.box_sizes import AREA, box_sizes
 from narrowcast.kernels.box_tree import LEAF, Sets, build, least_union, union_size, update
 
 
@@ -26,23 +26,24 @@ def _gain(km: float, kt: float, ku: float, size_a: float, p: int, grow_a: float,
 
 
 @jit
-def _offer(sets: Any, a: int, b: int, k: Any, measure: Any, low: Any, high: Any, best: float, partner: int) -> Any:
-    """Set b as a partner of set a: kept if it gains more, or as much with a smaller slot."""
-    union = union_size(sets, a, b, measure, low, high)
-    gain = _gain(
-        k[0], k[1], k[2], sets.size[a], sets.count[a], union - sets.size[a], union - sets.size[b], sets.count[b]
-    )
-    if gain > best or (gain == best and b < partner):
-        return gain, b
-    return best, partner
-
-
-@jit
-def _best_of_all(sets: Any, a: int, k: Any, measure: Any, low: Any, high: Any) -> Any:
-    best, partner = 0.0, -1
-    for b in range(sets.alive.size):
-        if b != a and sets.alive[b]:
-            best, partner = _offer(sets, a, b, k, measure, low, high, best, partner)
+def _best_of(
+    sets: Any, those: Any, a: int, k: Any, measure: Any, low: Any, high: Any, best: float, partner: int
+) -> Any:
+    """The best partner of set a among those, if it gains more than the best so far, or as much with a smaller slot."""
+    lows, highs, size, count, alive = sets.low, sets.high, sets.size, sets.count, sets.alive
+    km, kt, ku, size_a, count_a = k[0], k[1], k[2], size[a], count[a]
+    for b in those:
+        if b == a or not alive[b]:
+            continue
+        if measure.kind == AREA:  # here and now: a call costs more than an area
+            union = 1.0
+            for j in range(low.size):
+                union *= max(highs[a, j], highs[b, j]) - min(lows[a, j], lows[b, j])
+        else:
+            union = union_size(sets, a, b, measure, low, high)
+        gain = _gain(km, kt, ku, size_a, count_a, union - size_a, union - size[b], count[b])
+        if gain > best or (gain == best and b < partner):
+            best, partner = gain, b
     return best, partner
 
 
@@ -58,7 +59,7 @@ def _ceiling(tree: Any, sets: Any, a: int, node: int, k: Any, measure: Any, low:
 
 @jit
 def _best_nearby(tree: Any, sets: Any, a: int, k: Any, measure: Any, low: Any, high: Any) -> Any:
-    """The best partner by branch and bound: the same answer as `_best_of_all`."""
+    """The best partner by branch and bound: the same answer as `_best_of` all."""
     best, partner = 0.0, -1
     span = np.empty((128, 3), np.int64)
     ceiling = np.empty(128)
@@ -70,10 +71,7 @@ def _best_nearby(tree: Any, sets: Any, a: int, k: Any, measure: Any, low: Any, h
         if ceiling[top] < best or (ceiling[top] == best and (partner < 0 or tree.slot_min[node] >= partner)):
             continue
         if e - s <= LEAF:
-            for at in range(s, e):
-                b = tree.order[at]
-                if b != a and sets.alive[b]:
-                    best, partner = _offer(sets, a, b, k, measure, low, high, best, partner)
+            best, partner = _best_of(sets, tree.order[s:e], a, k, measure, low, high, best, partner)
             continue
         mid = (s + e) // 2
         left, right = 2 * node + 1, 2 * node + 2
@@ -96,7 +94,7 @@ def _best_nearby(tree: Any, sets: Any, a: int, k: Any, measure: Any, low: Any, h
 def _search(tree: Any, sets: Any, a: int, k: Any, measure: Any, low: Any, high: Any, nearby: bool) -> Any:
     if nearby:
         return _best_nearby(tree, sets, a, k, measure, low, high)
-    return _best_of_all(sets, a, k, measure, low, high)
+    return _best_of(sets, tree.order, a, k, measure, low, high, 0.0, -1)
 
 
 @jit
