@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from narrowcast.errors import InputError, ProfileError
 from narrowcast.kernels.matcher import match as match_codes
+from narrowcast.kernels.threads import thread_count
 from narrowcast.profiles.codes import Encoder, encoder
 from narrowcast.profiles.columns import array_of, columns_of
 from narrowcast.profiles.compiled import Compiled, compiled
@@ -140,7 +140,7 @@ class Matcher:
 
 def _thread_count(threads: int | None) -> int:
     if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return thread_count()
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise InputError(
             f"threads is {threads!r}; it must be a whole number of at least 1", name="threads", got=threads

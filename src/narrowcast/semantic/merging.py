@@ -26,6 +26,11 @@ MOST_MERGES = 4
 MOST_KEPT = 256
 
 
+#: The pool's arrays, a row per channel, and what stands in a row that has none yet.
+EMPTY = {"bits": 0, "reach": False, "roots": 0, "tree": 0.0, "rate": 0.0, "there": False, "open": False,
+         "gain": -np.inf, "partner": -1}  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
 class Merged:
     """Channels: contents, kinds, and reach by joining order."""
@@ -174,17 +179,24 @@ class _Pool:
         self.open[new] = True
 
     def _add(self, content: Content, kind: str, bits: Bits, i: int, j: int) -> int:
+        new, low, high = len(self.contents), min(i, j), max(i, j)
+        if new == self.there.size:
+            self._make_room()
         self.contents.append(content)
         self.kinds.append(kind)
-        self.bits = np.concatenate((self.bits, bits[None]))
-        self.reach = np.concatenate((self.reach, (self.reach[i] | self.reach[j])[None]))
-        self.roots = np.append(self.roots, self.roots[min(i, j)])
-        low, high = np.array([min(i, j)]), np.array([max(i, j)])
-        self.tree = np.append(self.tree, self.estimate(self.roots, self.reach, low, high))
-        self.rate = np.append(self.rate, self._count(bits[None]))
-        self.there, self.open = np.append(self.there, True), np.append(self.open, False)
-        self.gain, self.partner = np.append(self.gain, -np.inf), np.append(self.partner, -1)
-        return len(self.contents) - 1
+        self.bits[new], self.reach[new] = bits, self.reach[i] | self.reach[j]
+        self.roots[new], self.there[new] = self.roots[low], True
+        self.tree[new] = self.estimate(self.roots, self.reach, np.array([low]), np.array([high]))[0]
+        self.rate[new] = self._count(bits[None])[0]
+        return new
+
+    def _make_room(self) -> None:
+        """Twice the rows; those without a channel yet are not there, not open, and gain nothing."""
+        for name, empty in EMPTY.items():
+            old = getattr(self, name)
+            grown = np.full((2 * max(8, len(old)), *old.shape[1:]), empty, old.dtype)
+            grown[: len(old)] = old
+            setattr(self, name, grown)
 
     def _count(self, bits: Bits) -> Floats:
         """The weight of the messages in each row of bits."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from narrowcast.errors import InfeasibleError, UnsupportedError
+from narrowcast.kernels.threads import thread_count
 from narrowcast.model._arrays import Floats, Ints
 from narrowcast.network import Paths
 from narrowcast.semantic.bounds import Bounds, bounded
@@ -41,9 +41,10 @@ class Trees:
         """A tree each, in order. Kernels release the GIL, so threads use every core where no chance is drawn."""
         if self.bounds is not None:
             return self._all_in_time(members, weights)
-        if self.rendezvous == "random" or self.kind == "join-broker" or len(members) < FEW:
+        threads = thread_count()
+        if threads == 1 or self.rendezvous == "random" or self.kind == "join-broker" or len(members) < FEW:
             return [self.rooted(each, weight) for each, weight in zip(members, weights, strict=True)]
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(self.rooted, members, weights, chunksize=1))
 
     def _all_in_time(self, members: Sequence[Ints], weights: Sequence[Floats]) -> list[Rooted]:
