@@ -22,6 +22,10 @@ SEEDS = 10
 GROUPS = 50
 HEURISTICS = ("lightest-flow", "heaviest-user", "greedy-flow", "greedy-user")
 UNCAPPED = ("unicast only", "multicast only", "one flow per group", "greedy-user, no cap")
+LIGHT_IS_CHEAP = (
+    "a cap on the share of unicast favours light flows: within it lightest-flow moves several times as many pairs as "
+    "greedy, which takes what saves most, however much of the share that uses up"
+)
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.3)
 
 
@@ -184,13 +188,14 @@ def _worked(rows: Rows) -> Claim:
 def claims_market(rows: Rows) -> Sequence[Claim]:
     user, flow = _at(rows, "greedy-user"), _at(rows, "greedy-flow")
     light, none = _at(rows, "lightest-flow"), mean(rows, "percent", heuristic="multicast only")
+    below = all(min(user[s], flow[s]) <= light[s] for s in user)
     return [
         Claim("some unicast lowers the cost", "lowers", _told(rows, "greedy-user") + f"; multicast only {none:.0f} %",
               all(v < none for v in user.values())),
         Claim("greedy user is below greedy flow on the market at equal share", "below",
               _told(rows, "greedy-user", "greedy-flow"), all(user[s] <= flow[s] for s in user)),
         Claim("greedy choices are below the simple ones", "below", _told(rows, "lightest-flow", "heaviest-user"),
-              all(min(user[s], flow[s]) <= light[s] for s in user)),
+              below, "" if below else LIGHT_IS_CHEAP),
         _ours(rows),
     ]  # fmt: skip
 
