@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,11 @@ import numpy as np
 from narrowcast.errors import InputError
 from narrowcast.studies.figures import Bars, Figure, Lines, Matrix
 
-COLOURS = ("#1b6ca8", "#d1495b", "#2e8b57", "#e69f00", "#7a5195", "#4d4d4d", "#56b4e9", "#a0522d")
-PALETTE = 128
+COLOURS = ("#1b6ca8", "#d1495b", "#2e8b57", "#e69f00", "#7a5195", "#4d4d4d",
+           "#56b4e9", "#a0522d", "#9acd32", "#ff69b4", "#17becf", "#808000")  # fmt: skip
+FOOTER_WIDTH = 105  # characters to a figure
+MOST_INSIDE = 6  # curves whose legend fits into the picture
+PALETTE = 256
 
 
 def draw_png(figures: Sequence[Figure], path: Path, *, footer: str) -> None:
@@ -29,7 +33,7 @@ def draw_png(figures: Sequence[Figure], path: Path, *, footer: str) -> None:
     FigureCanvasAgg(canvas)
     for at, figure in enumerate(figures):
         _axes(canvas.add_subplot(rows, columns, at + 1), figure)
-    canvas.supxlabel(footer, fontsize=8, color="0.4")
+    canvas.supxlabel(fill(footer, FOOTER_WIDTH * columns), fontsize=8, color="0.4")
     _save(canvas, path)
 
 
@@ -64,10 +68,26 @@ def _axes(axes: Any, figure: Figure) -> None:
     axes.set_xlabel(figure.x)
     if figure.log_x:
         axes.set_xscale("log")
+        _plain_numbers(axes.xaxis, axes.get_xlim())
     if figure.log_y:
         axes.set_yscale("log")
-    if any(figure.curves):
+        _plain_numbers(axes.yaxis, axes.get_ylim())
+    if len(figure.curves) > MOST_INSIDE:
+        axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    elif any(figure.curves):
         axes.legend(fontsize=8, frameon=False)
+
+
+def _plain_numbers(axis: Any, limits: tuple[float, float]) -> None:
+    """300 and not 3·10² on a logarithmic axis, and ticks between the powers of ten where those are few."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    decades = np.log10(limits[1] / limits[0])
+    axis.set_major_locator(
+        LogLocator(subs=(1.0,) if decades > 3 else (1.0, 2.0, 5.0) if decades > 0.7 else range(1, 10))
+    )
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _matrix(axes: Any, figure: Matrix) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 from narrowcast.errors import InputError
 from narrowcast.studies.experiment import Experiment
-from narrowcast.studies.run import seeds_text
 
 HEAD = """# Results
 
@@ -65,7 +64,7 @@ def _summary(read: dict[str, Any]) -> str:
 
 def _section(name: str, found: dict[str, Any]) -> str:
     size = f"{found['points']:,} points"
-    lines = [f"## {name}: {found['title']}", "", f"{found['paper']}; {size}, {seeds_text(found['seeds'])}.", ""]
+    lines = [f"## {name}: {found['title']}", "", f"{found['paper']}; {size}, {found['seeds']}.", ""]
     lines += ["| claim | published | ours | | why |", "|---|---|---|---|---|"]
     for claim in found["claims"]:
         cells = [claim["says"], claim["published"], claim["ours"], "agrees" if claim["agrees"] else "**differs**",

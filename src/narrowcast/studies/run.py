@@ -147,7 +147,7 @@ def _write(
     pq.write_table(table, place / "rows.parquet")
     plain = [at for at, kind in enumerate(table.schema.types) if not pa.types.is_nested(kind)]
     pyarrow.csv.write_csv(table.select(plain), place / "rows.csv")
-    seeds = sorted({one["point"]["seed"] for one in found if "seed" in one["point"]})
+    seeds = seeds_text([one["point"] for one in found])
     told = {"experiment": name, "title": experiment.title, "paper": experiment.paper, "narrowcast": __version__}
     body = told | {
         "quick": quick,
@@ -157,20 +157,25 @@ def _write(
     }
     (place / "claims.json").write_text(json.dumps(body, indent=2) + "\n", encoding="utf-8")
     if pictures:
-        told_of = f"{name}: {experiment.paper}; {seeds_text(seeds)}"
+        told_of = f"{name}: {experiment.paper}; {seeds}"
         footer = f"{told_of}; bands are 95 % intervals of the mean; narrowcast {__version__}"
         figures = experiment.figures(rows)
         draw_png(figures, place / "figure.png", footer=footer)
         draw_page(f"{name}: {experiment.title}", figures, place / "figure.html", footer=footer)
 
 
-def seeds_text(seeds: Sequence[int]) -> str:
-    """
-    >>> seeds_text([0, 1, 2]), seeds_text([0, 5]), seeds_text([])
+def seeds_text(points: Sequence[Point]) -> str:
+    """All seeds; a point with `samples` has so many from its own on.
+
+    >>> seeds_text([{"seed": 0}, {"seed": 1}, {"seed": 2}]), seeds_text([{"seed": 5}, {"seed": 0}]), seeds_text([{}])
     ('seeds 0 to 2', 'seeds 0, 5', 'no seed')
+    >>> seeds_text([{"seed": 0, "samples": 100}, {"seed": 100, "samples": 100}])
+    'seeds 0 to 199'
     """
+    blocks = ((point["seed"], point.get("samples", 1)) for point in points if "seed" in point)
+    seeds = sorted({seed for first, n in blocks for seed in range(first, first + n)})
     if not seeds:
         return "no seed"
-    if list(seeds) == list(range(seeds[0], seeds[-1] + 1)) and len(seeds) > 2:
+    if seeds[-1] - seeds[0] == len(seeds) - 1 and len(seeds) > 2:
         return f"seeds {seeds[0]} to {seeds[-1]}"
     return "seeds " + ", ".join(map(str, seeds))
