@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -14,6 +14,9 @@ from pyspark.sql import SparkSession
 
 # A worker is one of several: libraries that start threads of their own would only get in each other's way.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+JOB_S = 1.0
+MOST_IN_A_JOB = 32
 
 
 class Done(NamedTuple):
@@ -26,27 +29,34 @@ class Done(NamedTuple):
 
 
 def spread(spark: SparkSession, work: Callable[[Any], Any], points: Sequence[Any]) -> Generator[Done]:
-    """`work(point)` for every point, each answer as soon as it is there, so that it can be kept.
+    """`work(point)` for every point, the answers as soon as they are there, so that they can be kept.
 
-    A point is a job of its own with one thread; as many are under way as there are cores, and the next begins
-    when any is done. Closing it stops what is under way.
+    As many jobs are under way as there are cores, each with one thread and with points for about a second, as long
+    as those before took: a job costs a tenth of that. Closing it stops what is under way.
     """
     context = spark.sparkContext
-    group = f"spread-{uuid4()}"
+    group, cores = f"spread-{uuid4()}", max(1, context.defaultParallelism)
 
-    def one(point: Any) -> Done:
+    def job(some: Sequence[Any]) -> list[Done]:
         context.setJobGroup(group, "studies", interruptOnCancel=True)
-        done: Done = context.parallelize([point], 1).map(lambda each: _timed(work, each)).collect()[0]
+        done: list[Done] = context.parallelize(some, 1).map(lambda each: _timed(work, each)).collect()
         return done
 
-    with ThreadPoolExecutor(max(1, context.defaultParallelism)) as pool:
-        asked = [pool.submit(inheritable_thread_target(spark)(one), point) for point in points]
+    under_way: set[Future[list[Done]]] = set()
+    begun, answered, spent = 0, 0, 0.0
+    with ThreadPoolExecutor(cores) as pool:
         try:
-            for answer in as_completed(asked):
-                yield answer.result()
+            while begun < len(points) or under_way:
+                while begun < len(points) and len(under_way) < cores:
+                    size = max(1, min(MOST_IN_A_JOB, int(JOB_S * answered / spent))) if spent > 0 else 1
+                    under_way.add(pool.submit(inheritable_thread_target(spark)(job), points[begun : begun + size]))
+                    begun += size
+                finished, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                for done in (each for one in finished for each in one.result()):
+                    answered, spent = answered + 1, spent + done.seconds
+                    yield done
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            while not all(answer.done() for answer in asked):
+            while not all(one.done() for one in under_way):
                 context.cancelJobGroup(group)  # again: a job may have begun just after
                 time.sleep(0.1)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from narrowcast.model._arrays import Bools, Floats, Ints
 from narrowcast.semantic.window import Window
@@ -21,6 +23,22 @@ class Classes:
     @property
     def n(self) -> int:
         return int(self.source.size)
+
+
+def in_common(first: Any, second: Any) -> NDArray[np.float32]:
+    """How many columns each row of the first has in common with each of the second, both of zeros and ones.
+
+    The fast routine for floats may look at more than its rows and raise a flag for nothing; it is not heeded.
+    """
+    with np.errstate(invalid="ignore"):
+        found: NDArray[np.float32] = first.astype(np.float32, copy=False) @ second.astype(np.float32, copy=False).T
+    return found
+
+
+def meet(first: Bools, second: Bools) -> Bools:
+    """Which rows of the first share a column with which of the second. What is no number counts as shared: wider."""
+    found: Bools = in_common(first, second) != 0
+    return found
 
 
 def audience_classes(window: Window) -> Classes:

@@ -8,7 +8,7 @@ import numpy as np
 
 from narrowcast.kernels.semantic_price import union_prices
 from narrowcast.model._arrays import Bools, Floats, Ints
-from narrowcast.semantic.audiences import Classes
+from narrowcast.semantic.audiences import Classes, meet
 from narrowcast.semantic.window import System, Window
 
 MOST_START = 300
@@ -48,7 +48,7 @@ class _Merging:
         self.weight = classes.weight[heavy]
         self.sources, self.first = np.unique(classes.source[heavy], return_index=True)
         # hit[b, c] is 1 where class c goes to block b.
-        self.hit = ((self.reach.astype(np.float32) @ classes.reach[heavy].T.astype(np.float32)) > 0).astype(np.float64)
+        self.hit = meet(self.reach, classes.reach[heavy]).astype(np.float64)
         self.alive: Ints = np.arange(n)
         self.price, self.joint = np.zeros(n), np.full((n, n), np.inf)
         self.apart = _apart(made, self.reach)

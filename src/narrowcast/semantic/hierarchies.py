@@ -15,6 +15,7 @@ import numpy as np
 from narrowcast.kernels.semantic_price import union_estimates
 from narrowcast.model._arrays import Bools, Floats, Ints
 from narrowcast.network import Paths
+from narrowcast.semantic.audiences import in_common
 from narrowcast.semantic.window import Window
 
 #: Of a profile's candidate parents those with the least rate beyond it are priced.
@@ -76,10 +77,10 @@ def _candidate_parents(matched: Any) -> list[Ints]:
     """Per profile those that matched all its messages; of equals the first comes above the others."""
     n = matched.shape[1]
     count = np.asarray(matched.sum(axis=0)).ravel()
-    dense = matched.toarray().astype(np.float32)
+    dense = matched.toarray().astype(np.float32).T
     found = []
     for start in range(0, n, 512):
-        common = dense[:, start : start + 512].T @ dense
+        common = in_common(dense[start : start + 512], dense)
         mine = count[start : start + 512, None]
         wider = (count[None, :] > mine) | ((count[None, :] == mine) & (np.arange(n) < np.arange(start, n)[:512, None]))
         found += [np.flatnonzero(row) for row in (common == mine) & wider & (mine > 0)]

@@ -11,7 +11,7 @@ import numpy as np
 from narrowcast.kernels.semantic_cover import cheapest_cover
 from narrowcast.kernels.semantic_price import first_interval
 from narrowcast.model._arrays import Bools, Floats, Ints
-from narrowcast.semantic.audiences import packed
+from narrowcast.semantic.audiences import meet, packed
 from narrowcast.semantic.content import Both, Content, Either, Less, Wants
 
 
@@ -43,7 +43,7 @@ class AudienceRouter:
         rest = sets.copy()
         taken = base >= 0
         rest[taken] &= ~self.reach[base[taken]]
-        row, block = np.nonzero((rest.astype(np.float32) @ self.blocks.T.astype(np.float32)) > 0)
+        row, block = np.nonzero(meet(rest, self.blocks))
         rows = np.concatenate((wanted[taken], wanted[row]))
         cols = np.concatenate((base[taken], block + len(self.core)))
         sort = np.lexsort((cols, rows))

@@ -16,7 +16,7 @@ from narrowcast.kernels.semantic_moves import Overlay, move_classes
 from narrowcast.kernels.semantic_near import least_waste
 from narrowcast.kernels.semantic_price import union_prices
 from narrowcast.model._arrays import Bools, Floats, Ints
-from narrowcast.semantic.audiences import Classes, audience_classes, packed
+from narrowcast.semantic.audiences import Classes, audience_classes, meet, packed
 from narrowcast.semantic.blocks import LEAST_WEIGHT, blocks
 from narrowcast.semantic.expected import MOST_EXPECTED, expected
 from narrowcast.semantic.rendezvous import Rooted, ways
@@ -107,14 +107,14 @@ def _by_source(classes: Classes, window: Window) -> Floats:
 
 def _block_trees(made: System, window: Window, classes: Classes, trees: Trees, parted: Bools) -> tuple[Rooted, ...]:
     """A block serves every source; where no message went yet, all sources alike."""
-    hit = (classes.reach.astype(np.float32) @ parted.T.astype(np.float32)) > 0
+    hit = meet(classes.reach, parted)
     weight = hit.T.astype(np.float64) @ _by_source(classes, window) + 1e-3
     return tuple(trees.all_rooted([made.gateways[reach] for reach in parted], list(weight)))
 
 
 def _block_costs(made: System, window: Window, classes: Classes, parted: Bools, rooted: tuple[Rooted, ...]) -> Floats:
     """What each class costs if it goes to the blocks."""
-    hit = (classes.reach.astype(np.float32) @ parted.T.astype(np.float32)) > 0
+    hit = meet(classes.reach, parted)
     cost = ways(made.paths, None, window.sources, rooted)[classes.source]
     return np.asarray((cost * hit).sum(axis=1) * classes.weight)
 

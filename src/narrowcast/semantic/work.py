@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from narrowcast.kernels.semantic_price import audience_visits
 from narrowcast.model._arrays import Bools, Ints
+from narrowcast.semantic.audiences import in_common
 from narrowcast.semantic.plan_result import SemanticPlan
 from narrowcast.semantic.window import System, source_brokers, system
 
@@ -48,9 +49,8 @@ def covering(made: System, matched: Any | None = None) -> Bools:
     n = len(made.profiles)
     maybe = np.ones((n, n), np.bool_)
     if matched is not None:
-        dense = matched.toarray().astype(np.float32)
-        count = dense.sum(axis=0)
-        maybe = (dense.T @ dense) == count[None, :]
+        dense = matched.toarray().astype(np.float32).T
+        maybe = in_common(dense, dense) == dense.sum(axis=1)[None, :]
     np.fill_diagonal(maybe, False)
     result = np.zeros((n, n), np.bool_)
     for i, j in zip(*np.nonzero(maybe), strict=True):
