@@ -14,13 +14,21 @@ Array = NDArray[Any]
 
 @jit
 def cheapest_cover(
-    audience: Array, source: Array, order: Array, way: Array, reach: Array, block_of: Array, block_way: Array
+    audience: Array,
+    source: Array,
+    order: Array,
+    way: Array,
+    reach: Array,
+    block_of: Array,
+    block_way: Array,
+    bound: Array,
 ) -> Array:
     """Per message the channel it is best sent to besides blocks, −1 where blocks alone cost least.
 
     Channel c costs way[s, c] from source s and reaches gateways reach[c]; what it leaves out goes to the
     blocks block_of[gateway], at block_way[s, block] each. order[s] lists channels by cost, so the
     search ends where a channel alone costs as much as the best so far. Of equals the first stays.
+    bound[i] is what some channel to all of audience i costs, infinite if there is none: dearer ways end early.
     """
     n = audience.shape[1]
     wanted = np.empty(n, np.int64)
@@ -39,6 +47,7 @@ def cheapest_cover(
                     stamp[block_of[g]] = tick
                     best += block_way[s, block_of[g]]
         tick += 1
+        best = min(best, np.nextafter(bound[i], np.inf))
         for c in order[s]:
             if c < 0 or way[s, c] >= best:
                 break

@@ -36,6 +36,10 @@ class AudienceRouter:
         order = np.argsort(self.way, axis=1, kind="stable")
         return np.where(np.isfinite(np.take_along_axis(self.way, order, axis=1)), order, -1)
 
+    @cached_property
+    def reach_words(self) -> Any:
+        return packed(self.reach)
+
     def __call__(self, matched: Any, audience: Bools, source: Ints) -> tuple[Ints, Ints]:
         wanted = np.flatnonzero(audience.any(axis=1))
         sets, group = audience[wanted], source[wanted]
@@ -53,10 +57,14 @@ class AudienceRouter:
         order = np.ascontiguousarray(self.order) if len(self.core) else np.full((len(self.way), 1), -1)
         found: Ints = np.full(len(sets), -1, np.int64)
         if len(self.way) == 1:
-            found = first_interval(packed(sets), group, order, packed(self.core), packed(self.reach))
+            found = first_interval(packed(sets), group, order, packed(self.core), self.reach_words)
         left = np.flatnonzero(found < 0)
+        sets, group = sets[left], group[left]
+        whole = first_interval(packed(sets), group, order, np.zeros_like(self.reach_words), self.reach_words)
+        bound = np.full(len(left), np.inf)
+        bound[whole >= 0] = self.way[group[whole >= 0], whole[whole >= 0]]
         block_of = np.argmax(self.blocks, axis=0)
-        found[left] = cheapest_cover(sets[left], group[left], order, self.way, self.reach, block_of, self.block_way)
+        found[left] = cheapest_cover(sets, group, order, self.way, self.reach, block_of, self.block_way, bound)
         return found
 
 
