@@ -17,7 +17,7 @@ from narrowcast.channels.folder import as_plan
 from narrowcast.channels.plan import ChannelPlan
 from narrowcast.errors import InfeasibleError
 from narrowcast.model import Interest
-from narrowcast.model._arrays import Ints, frozen
+from narrowcast.model._arrays import Ints, distinct, frozen
 from narrowcast.model.demand import interest_of
 from narrowcast.model.plan import Plan
 
@@ -162,7 +162,7 @@ class ContinuedChannels:
         session, group = self._served
         of_pair = session[self.interest.flow_of_pair]
         number = np.where(of_pair == self.group.size, 0, group[of_pair] + 1)
-        found: Ints = np.unique(self.interest.users * (self.settings.groups + 2) + number)
+        found: Ints = distinct(self.interest.users * (self.settings.groups + 2) + number)
         return found
 
     def plan(self) -> Plan:

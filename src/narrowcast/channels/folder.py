@@ -14,7 +14,7 @@ from narrowcast.channels.limits import Limits
 from narrowcast.channels.plan import ChannelPlan
 from narrowcast.errors import InputError
 from narrowcast.model import Interest
-from narrowcast.model._arrays import Bools, Ints
+from narrowcast.model._arrays import Bools, Ints, distinct
 from narrowcast.model.demand import interest_of, interest_tables, names_of
 from narrowcast.model.plan import Plan
 
@@ -166,6 +166,6 @@ def _joins(interest: Interest, group_of_flow: Ints, together: Bools) -> tuple[In
     n_groups = int(group_of_flow.max(initial=0)) + 1
     group = group_of_flow[interest.flow_of_pair]
     served = together & (group >= 0)
-    pairs = np.unique(interest.users[served] * n_groups + group[served])
+    pairs = distinct(interest.users[served] * n_groups + group[served])
     users, groups = np.divmod(pairs, n_groups)
     return users, groups

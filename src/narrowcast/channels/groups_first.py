@@ -6,7 +6,7 @@ from heapq import heapify, heapreplace
 
 import numpy as np
 
-from narrowcast.channels.kmeans import kmeans
+from narrowcast.channels.kmeans import kmeans, settled
 from narrowcast.channels.points import Points
 from narrowcast.model._arrays import Floats, Ints
 
@@ -32,7 +32,7 @@ def sessions_within(
     ends = np.cumsum(np.bincount(group, minlength=groups))
     for g in np.flatnonzero(budget):
         inside = members[ends[g - 1] if g else 0 : ends[g]]
-        session[inside] = first[g] + kmeans(points.subset(inside), int(budget[g]), rng)
+        session[inside] = first[g] + kmeans(points.subset(inside), int(budget[g]), rng, few=settled(points))
     return session, np.repeat(np.arange(groups), budget)
 
 

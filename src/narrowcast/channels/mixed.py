@@ -9,7 +9,7 @@ import numpy as np
 from narrowcast.channels.points import Points
 from narrowcast.kernels import greedy_unicast as kernel
 from narrowcast.kernels.greedy_unicast import Mixed
-from narrowcast.model._arrays import Bools, Ints
+from narrowcast.model._arrays import Bools, Ints, distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def terms(points: Points, group_of: Ints, alone: Bools, w: Weights) -> Terms:
     n_groups = int(group_of.max(initial=-1)) + 1
     sent = group_of >= 0
     joins = ~alone & sent[points.point_of_pair]
-    pair = np.unique(group_of[points.point_of_pair[joins]] * points.n_users + points.users[joins])
+    pair = distinct(group_of[points.point_of_pair[joins]] * points.n_users + points.users[joins])
     Theta = np.bincount(group_of[sent], points.rates[sent], minlength=n_groups)
     reception = float(Theta @ np.bincount(pair // max(points.n_users, 1), minlength=n_groups)) if n_groups else 0.0
     copies = float(points.rates[points.point_of_pair[alone]].sum())

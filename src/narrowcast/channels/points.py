@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from narrowcast.model import Interest
-from narrowcast.model._arrays import Floats, Ints
+from narrowcast.model._arrays import Floats, Ints, distinct
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Points:
         """Each cluster as one point: its rates added, its audiences united. Cluster −1 is left out."""
         cluster = cluster_of[self.point_of_pair]
         inside = cluster >= 0
-        pair = np.unique(cluster[inside] * self.n_users + self.users[inside])
+        pair = distinct(cluster[inside] * self.n_users + self.users[inside])
         clusters, users = np.divmod(pair, max(self.n_users, 1))
         kept = cluster_of >= 0
         rates: Floats = np.bincount(cluster_of[kept], self.rates[kept], minlength=n_clusters).astype(np.float64)

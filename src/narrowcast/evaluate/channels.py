@@ -17,7 +17,7 @@ from narrowcast.evaluate._compare import differences
 from narrowcast.evaluate.channels_baselines import baseline_faults
 from narrowcast.evaluate.channels_limits import limit_faults
 from narrowcast.evaluate.delivery import Delivery, delivery
-from narrowcast.model._arrays import Ints
+from narrowcast.model._arrays import Ints, distinct
 from narrowcast.model.demand import interest_tables
 from narrowcast.model.interest import Interest
 from narrowcast.model.plan import Plan
@@ -88,7 +88,7 @@ def _needless(read: Delivery) -> Iterator[str]:
     for at in np.flatnonzero(~np.isin(pairs, wishes)):
         who, what = read.user_names[read.unicast_user[at]], read.flow_names[read.unicast_flow[at]]
         yield f"flow {what} goes by unicast to {who}, who does not want it"
-    taken = np.unique(read.want_flow[served])
+    taken = distinct(read.want_flow[served])
     for k in np.setdiff1d(np.flatnonzero((read.group_of_flow >= 0) & (read.audience_sizes > 0)), taken):
         group_number = read.groups[read.group_of_flow[k]]
         yield f"flow {read.flow_names[k]} is in group {group_number} and all of it goes by unicast"

@@ -10,7 +10,7 @@ from narrowcast.errors import InputError
 from narrowcast.evaluate._columns import constant
 from narrowcast.evaluate._compare import RATIOS, same
 from narrowcast.evaluate.delivery import Delivery
-from narrowcast.model._arrays import Ints
+from narrowcast.model._arrays import Ints, distinct
 from narrowcast.model.plan import Plan
 
 ROUND_ROBIN = 5
@@ -77,7 +77,7 @@ def _received(read: Delivery, group: Ints) -> tuple[float, float]:
     """What all receivers get together if the flows are in these groups, and what is sent."""
     wanted = read.audience_sizes > 0
     rate = np.bincount(group[wanted], read.rates[wanted])
-    joins = np.unique(read.pair(group[read.want_flow], read.want_user))
+    joins = distinct(read.pair(group[read.want_flow], read.want_user))
     return float(rate[joins // max(read.n_users, 1)].sum()), float(rate.sum())
 
 

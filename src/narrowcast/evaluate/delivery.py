@@ -10,7 +10,7 @@ import numpy as np
 
 from narrowcast.errors import InputError
 from narrowcast.evaluate._columns import amounts, places, texts, whole
-from narrowcast.model._arrays import Bools, Floats, Ints
+from narrowcast.model._arrays import Bools, Floats, Ints, distinct
 from narrowcast.model.plan import Plan
 
 
@@ -89,7 +89,7 @@ class Delivery:
         """(session, user) pairs: who takes which session, since it holds a flow wanted that way."""
         session = self.session_of_flow[self.want_flow]
         taken = (session >= 0) & ~self.by_unicast
-        return self.unpair(np.unique(self.pair(session[taken], self.want_user[taken])))
+        return self.unpair(distinct(self.pair(session[taken], self.want_user[taken])))
 
     def pair(self, first: Ints, user: Ints) -> Ints:
         return first * self.n_users + user

@@ -12,7 +12,7 @@ from narrowcast.evaluate.channels import hybrid_cost, weights
 from narrowcast.evaluate.delivery import Delivery, delivery
 from narrowcast.evaluate.explain_channels import _numbered, _some, _wanting
 from narrowcast.evaluate.explanation import Choice, Explanation, Unwanted, place_of, ranked, several, worst
-from narrowcast.model._arrays import Bools, Ints
+from narrowcast.model._arrays import Bools, Ints, distinct
 from narrowcast.model.plan import Plan
 
 MEASURE = "C′, the cost of receiving, sending and unicast"
@@ -35,9 +35,9 @@ class _Mixed:
         """C′ from the definition, and the unicast part; a flow that nobody takes by multicast is not sent so."""
         read, (w1, w2, w3) = self.read, self.w
         together = ~alone & (group[read.want_flow] >= 0)
-        sent = np.unique(read.want_flow[together])
+        sent = distinct(read.want_flow[together])
         rate = np.bincount(group[sent], read.rates[sent], minlength=read.groups.size + 1)
-        joins = np.unique(read.pair(group[read.want_flow[together]], read.want_user[together]))
+        joins = distinct(read.pair(group[read.want_flow[together]], read.want_user[together]))
         unicast = w3 * (w1 + w2) * float(read.rates[read.want_flow[~together]].sum())
         return w1 * float(rate[joins // max(read.n_users, 1)].sum()) + w2 * float(rate.sum()) + unicast, unicast
 

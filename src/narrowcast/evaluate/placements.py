@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from narrowcast.evaluate.delivery import Delivery
-from narrowcast.model._arrays import Bools, Floats, Ints
+from narrowcast.model._arrays import Bools, Floats, Ints, distinct
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Block:
 def taken_out(read: Delivery, flows: Ints) -> Block:
     """The block of these flows. O(pairs · log pairs)."""
     taken = np.isin(read.want_flow, flows) & ~read.by_unicast
-    audience = np.unique(read.want_user[taken])
+    audience = distinct(read.want_user[taken])
     rate = float(read.rates[flows].sum())
     return Block(
         flows,
@@ -70,4 +70,4 @@ def _clusters(read: Delivery, flows: Ints, audience: Ints, rate: float, of_flow:
 def members(read: Delivery, of_flow: Ints, stays: Bools) -> tuple[Ints, Ints]:
     """(cluster, user) pairs: who must be in each cluster for the flows that stay."""
     needs = stays[read.want_flow] & ~read.by_unicast
-    return read.unpair(np.unique(read.pair(of_flow[read.want_flow[needs]], read.want_user[needs])))
+    return read.unpair(distinct(read.pair(of_flow[read.want_flow[needs]], read.want_user[needs])))

@@ -21,6 +21,14 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
+def distinct(values: Ints) -> Ints:
+    """Each value once, ascending. By sorting: np.unique goes by hashing, far slower for millions of numbers."""
+    ordered: Ints = np.sort(values)
+    new = np.ones(ordered.size, np.bool_)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return ordered[new]
+
+
 def indices(name: str, values: ArrayLike, *, low: int = 0, high: int | None = None) -> Ints:
     """A 1-d array of whole numbers in [low, high)."""
     array = np.asarray(values)

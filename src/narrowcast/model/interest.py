@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from narrowcast.errors import InputError
-from narrowcast.model._arrays import Floats, Ints, amounts, frozen, indices
+from narrowcast.model._arrays import Floats, Ints, amounts, distinct, frozen, indices
 
 # Costs are sums of rates times users, and searches square them.
 LARGEST = 1e70
@@ -60,7 +60,7 @@ class Interest:
         total = int(n_users if n_users is not None else users.max(initial=-1) + 1)
         if not float(rate.sum(dtype=np.longdouble)) * max(total, 1) < LARGEST:
             raise InputError("rates are so large that costs overflow", name="rates", hint="use a larger unit")
-        pair = np.unique(flows * max(total, 1) + users)
+        pair = distinct(flows * max(total, 1) + users)
         flows, users = np.divmod(pair, max(total, 1))
         offsets = np.zeros(n_flows + 1, np.int64)
         np.cumsum(np.bincount(flows, minlength=n_flows), out=offsets[1:])

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.errors import InputError
+from narrowcast.model._arrays import distinct
 from narrowcast.pipeline.partials import BYTE, SCHEMA, Ints, Partials, weights
 from narrowcast.pipeline.read import FILE, ROW
 
@@ -61,7 +62,7 @@ class Holders:
         lengths = np.diff(self.offsets)[profiles]
         place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         found = self.subscribers[np.repeat(self.offsets[profiles], lengths) + place]
-        pairs = np.unique(np.repeat(rows, lengths) * self.n_subscribers + found)
+        pairs = distinct(np.repeat(rows, lengths) * self.n_subscribers + found)
         result: tuple[Ints, Ints] = np.divmod(pairs, self.n_subscribers)
         return result
 

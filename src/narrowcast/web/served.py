@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from narrowcast.model._arrays import Bools, Floats, Ints
+from narrowcast.model._arrays import Bools, Floats, Ints, distinct
 from narrowcast.model.demand import interest_of
 from narrowcast.model.interest import Interest
 from narrowcast.model.plan import Plan
@@ -64,7 +64,7 @@ class Served:
         n = int(self.session.max(initial=-1)) + 1
         sent = self.session >= 0
         rate = _sums(self.session[sent], interest.rates[sent], n)
-        taken = np.unique(interest.users[there] * max(n, 1) + session[there])
+        taken = distinct(interest.users[there] * max(n, 1) + session[there])
         users, sessions = np.divmod(taken, max(n, 1))
         in_sessions = _sums(users, rate[sessions], interest.n_users)
         by_group = interest.rates[interest.flow_of_pair] * there
