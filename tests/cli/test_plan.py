@@ -37,6 +37,22 @@ def test_a_plan_is_written_checked_and_compared(kind: str, market: Path, tmp_pat
     assert "Against the other ways" in capsys.readouterr().out
 
 
+def test_a_hybrid_with_sessions_is_written_checked_and_explained(market: Path, tmp_path: Path, capsys) -> None:
+    tables, out = [str(market / "flows.csv"), str(market / "interest.csv")], str(tmp_path / "plan")
+    more = ["--groups", "5", "--sessions", "20", "--beta", "0.5", "--weights", "1", "1", "3"]
+    assert cli.run(["plan", "hybrid", *tables, *more, "--out", out, "--json"]) == 0
+    plan = load(out)
+    assert plan.checks["sound"] is True
+    assert plan.parameters["sessions"] == 20
+    groups, sessions = (set(plan.tables["session_group"][name].to_pylist()) for name in ("group", "session"))
+    assert len(groups) < len(sessions) <= 20
+    assert plan.lower_bound <= plan.cost["total"] <= min(plan.baselines[name] for name in ("unicast", "hash"))
+    for command in (["check", out], ["explain", out, "--session", "0"], ["report", out]):
+        assert cli.run(command) == 0
+    assert cli.run(["whatif", out, "--cap", "0.1"]) == 2
+    assert "no cap to change" in capsys.readouterr().err
+
+
 def test_bad_rows_are_set_aside_beside_the_plan(market: Path, tmp_path: Path, capsys) -> None:
     with (market / "interest.csv").open("a") as stream:
         stream.write("NOSUCH,user1\n")

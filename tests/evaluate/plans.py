@@ -39,13 +39,16 @@ def channels_plan(seed: int, interest: nc.Interest | None = None, **limits: Any)
 
 
 def hybrid_plan(seed: int, interest: nc.Interest | None = None) -> Plan:
+    """Every fourth with sessions."""
     rng = np.random.default_rng([seed, 2])
     interest = some_interest(rng) if interest is None else interest
     unicast = str(rng.choice(["none", "greedy-pair", "greedy-flow", "reverse"]))
     weights = tuple(rng.uniform(0.5, 2, 3).tolist())
-    return hybrid_as_plan(
-        nc.channels.hybrid(interest, groups=2, unicast=unicast, weights=weights, seed=seed), seed=seed
-    )
+    if seed % 4 == 3:
+        made = nc.channels.hybrid(interest, 2, weights=weights, sessions=4, beta=float(rng.uniform(0.1, 2)), seed=seed)
+    else:
+        made = nc.channels.hybrid(interest, groups=2, unicast=unicast, weights=weights, seed=seed)
+    return hybrid_as_plan(made, seed=seed)
 
 
 def filters_plan(seed: int) -> Plan:

@@ -31,7 +31,9 @@ def plans(seed: int) -> list[tuple[Plan, nc.Interest]]:
     interest = system(seed)
     two_level = nc.channels.plan(interest, groups=3, sessions=5, method="gf", seed=seed)
     mixed = nc.channels.hybrid(interest, groups=2, unicast="greedy-pair", seed=seed)
-    return [(as_plan(two_level), interest), (hybrid_as_plan(mixed, seed=seed), interest)]
+    both = nc.channels.hybrid(interest, groups=2, sessions=4, beta=0.7, weights=(1, 0.5, 0.8), seed=seed)
+    made = [as_plan(two_level), hybrid_as_plan(mixed, seed=seed), hybrid_as_plan(both, seed=seed)]
+    return [(plan, interest) for plan in made]
 
 
 def complaints(plan: Plan, interest: nc.Interest) -> list[str]:

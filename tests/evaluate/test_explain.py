@@ -131,55 +131,82 @@ def test_a_choice_that_a_limit_forbids_is_barred_by_its_name_and_never_the_next_
         assert best is None or not best.barred
 
 
-def hybrid_total(plan: Plan, group: dict[str, Any], alone: set[tuple[str, str]]) -> float:
-    """C′ as the paper has it, written slowly."""
+Places = dict[str, tuple[int, int] | None]
+
+
+def hybrid_total(plan: Plan, place: Places, alone: set[tuple[str, str]]) -> float:
+    """C′ as the paper has it, and the flow filter's part where there are sessions, written slowly."""
     w1, w2, w3 = plan.parameters["weights"]
+    beta = plan.parameters.get("beta", 0.0)
     rate = {r["flow"]: r["rate"] for r in plan.tables["flows"].to_pylist()}
     wants = [(r["flow"], r["subscriber"]) for r in plan.tables["interest"].to_pylist()]
-    by_group = [(f, u) for f, u in wants if (f, u) not in alone and group.get(f) is not None]
-    load: dict[Any, float] = {}
-    for flow in {f for f, _ in by_group}:
-        load[group[flow]] = load.get(group[flow], 0.0) + rate[flow]
-    received = sum(load[g] for g, _ in {(group[f], u) for f, u in by_group})
+    by_group = [(f, u) for f, u in wants if (f, u) not in alone and place.get(f) is not None]
+    sent = {f for f, _ in by_group}
+
+    def received(level: int) -> float:
+        load: dict[Any, float] = {}
+        for flow in sent:
+            load[place[flow][level]] = load.get(place[flow][level], 0.0) + rate[flow]
+        return sum(load[at] for at, _ in {(place[f][level], u) for f, u in by_group})
+
     copies = sum(rate[f] for f, u in wants if (f, u) not in set(by_group))
-    return float(w1 * received + w2 * sum(load.values()) + w3 * (w1 + w2) * copies)
+    multicast = w1 * received(1) + beta * received(0) + w2 * sum(rate[f] for f in sent)
+    return float(multicast + w3 * (w1 + beta + w2) * copies)
+
+
+def told_place(plan: Plan, what: str) -> tuple[int, int]:
+    """(session, group) of the place that a choice names; 1000 is new."""
+    group_of = {r["session"]: r["group"] for r in plan.tables["session_group"].to_pylist()}
+    if found := re.fullmatch(r"in session (\d+) of group (\d+)", what):
+        assert group_of[int(found[1])] == int(found[2])
+        return int(found[1]), int(found[2])
+    if found := re.fullmatch(r"in a session of its own in group (\d+)", what):
+        return 1000, int(found[1])
+    if found := re.fullmatch(r"in group (\d+)", what):
+        assert "sessions" not in plan.parameters
+        return next(l for l, g in group_of.items() if g == int(found[1])), int(found[1])
+    assert what == "in a group of its own"
+    return 1000, 1000
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_way_for_a_flow_of_a_hybrid_is_priced_from_the_definition(seed: int) -> None:
     plan = hybrid_plan(seed)
-    group = {r["flow"]: r["session"] for r in plan.tables["flow_session"].to_pylist()}
+    group_of = {r["session"]: r["group"] for r in plan.tables["session_group"].to_pylist()}
+    place: Places = {r["flow"]: (r["session"], group_of[r["session"]]) for r in plan.tables["flow_session"].to_pylist()}
     alone = {(r["flow"], r["subscriber"]) for r in plan.tables["unicast"].to_pylist()}
-    assert hybrid_total(plan, group, alone) == pytest.approx(plan.cost["total"])
+    assert hybrid_total(plan, place, alone) == pytest.approx(plan.cost["total"])
     for flow in plan.tables["flows"]["flow"].to_pylist()[:5]:
         for choice in explain(plan, "flow", flow).choices:
             if choice.what == "by unicast to all":
-                expected = hybrid_total(plan, {**group, flow: None}, alone)
+                expected = hybrid_total(plan, {**place, flow: None}, alone)
             else:
-                found = re.fullmatch(r"in group (\d+)", choice.what)
-                to = int(found[1]) if found else 1000
-                expected = hybrid_total(plan, {**group, flow: to}, {pair for pair in alone if pair[0] != flow})
+                moved = {**place, flow: told_place(plan, choice.what)}
+                expected = hybrid_total(plan, moved, {pair for pair in alone if pair[0] != flow})
             assert choice.cost == pytest.approx(expected), choice
     for user in dict.fromkeys(plan.tables["interest"]["subscriber"].to_pylist()):
         mine = {(r["flow"], user) for r in plan.tables["interest"].to_pylist() if r["subscriber"] == user}
         for choice in explain(plan, "subscriber", user).choices:
             if found := re.fullmatch(r"without group (\d+): by unicast", choice.what):
-                moved = alone | {pair for pair in mine if group.get(pair[0]) == int(found[1])}
+                left = alone | {pair for pair in mine if place.get(pair[0], (-1, -1))[1] == int(found[1])}
             elif choice.what == "everything by unicast":
-                moved = alone | mine
+                left = alone | mine
             elif found := re.fullmatch(r"flow (\w+) (.*)", choice.what):
                 same = [c for c in explain(plan, "flow", found[1]).choices if c.what == found[2]]
                 assert [c.cost for c in same] == [choice.cost]
                 continue
             else:
-                moved = alone - mine
-            assert choice.cost == pytest.approx(hybrid_total(plan, group, moved)), choice
-    for number in dict.fromkeys(group.values()):
-        for choice in explain(plan, "group", number).choices:
-            found = re.fullmatch(r"all of it in group (\d+)", choice.what)
-            to_group = int(found[1]) if found else None
-            moved_group = {f: to_group if g == number else g for f, g in group.items()}
-            assert choice.cost == pytest.approx(hybrid_total(plan, moved_group, alone)), choice
+                left = alone - mine
+            assert choice.cost == pytest.approx(hybrid_total(plan, place, left)), choice
+    for level, what in ((0, "session"), (1, "group")):
+        for number in dict.fromkeys(at[level] for at in place.values()):
+            for choice in explain(plan, what, number).choices:
+                found = re.fullmatch(r"all of it in group (\d+)", choice.what)
+                gone = {
+                    f: at if at[level] != number else (at[0], int(found[1])) if found else None
+                    for f, at in place.items()
+                }
+                assert choice.cost == pytest.approx(hybrid_total(plan, gone, alone)), choice
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -139,7 +139,9 @@ def test_a_channels_plan_and_its_interest_become_a_sound_routing() -> None:
     plans = [
         as_plan(nc.channels.plan(interest, groups=2, sessions=3, method="gf")),
         hybrid_as_plan(nc.channels.hybrid(interest, groups=2), seed=0),
+        hybrid_as_plan(nc.channels.hybrid(interest, groups=1, sessions=2, weights=(1, 1, 2)), seed=0),
     ]
+    assert plans[-1].tables["session_group"].num_rows == 2
     for plan in plans:
         texts = profiles_of(plan, key=["s"])
         assert texts["x"] == "s IN ('a', 'c')"

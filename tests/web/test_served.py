@@ -26,6 +26,7 @@ def plans(seed: int) -> list[Plan]:
     return [
         as_plan(nc.channels.plan(wants, groups=3, sessions=5, method="gf", alpha=2, beta=0.5, seed=seed)),
         hybrid_as_plan(nc.channels.hybrid(wants, groups=2, unicast="reverse", seed=seed), seed=seed),
+        hybrid_as_plan(nc.channels.hybrid(wants, groups=2, sessions=4, beta=0.5, seed=seed), seed=seed),
     ]
 
 

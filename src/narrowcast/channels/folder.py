@@ -10,6 +10,7 @@ import numpy as np
 
 from narrowcast.channels.cost import Cost
 from narrowcast.channels.hybrid import HybridPlan
+from narrowcast.channels.kmeans import in_order
 from narrowcast.channels.limits import Limits
 from narrowcast.channels.plan import ChannelPlan
 from narrowcast.errors import InputError
@@ -83,18 +84,19 @@ def previous_of(plan: Plan, interest: Interest) -> ChannelPlan:
 def hybrid_as_plan(
     result: HybridPlan, *, seed: int, cap: float | None = None, inputs: Mapping[str, str] | None = None
 ) -> Plan:
-    """The same for a hybrid: each group is one session, and the unicast pairs have a table of their own."""
+    """The same for a hybrid, whose unicast pairs have a table of their own. Without sessions each group is one."""
     import pyarrow as pa
 
     interest = result.interest
     flow, user = result.unicast
     together = ~np.isin(interest.flow_of_pair * interest.n_users + interest.users, flow * interest.n_users + user)
-    used, group = np.unique(result.group_of_flow, return_inverse=True)
-    lonely = int(used[0] == -1) if used.size else 0
-    n_groups = used.size - lonely
-    tables = _tables(interest, group - lonely, np.arange(n_groups), together)
+    session, group = result.session_of_flow, result.group_of_session
+    if session is None or group is None:
+        used, session = in_order(result.group_of_flow)
+        group = np.arange(used.size)
+    tables = _tables(interest, session, group, together)
     names = {"flow": names_of(interest.flow_names, flow), "subscriber": names_of(interest.user_names, user)}
-    terms, bound = result.terms, min(_hybrid_bound(interest, result.weights), result.cost)
+    terms, bound = result.terms, min(_hybrid_bound(interest, result.weights, result.beta), result.cost)
     return Plan(
         kind="hybrid",
         tables=tables | {"unicast": pa.table(names)},
@@ -109,6 +111,7 @@ def hybrid_as_plan(
             "groups": result.groups,
             "weights": list(result.weights),
             "subscribers": interest.n_users,
+            **({} if result.sessions is None else {"sessions": result.sessions, "beta": result.beta}),
             **({} if cap is None else {"cap": cap}),
         },
         baselines=result.baselines,
@@ -119,12 +122,12 @@ def hybrid_as_plan(
     )
 
 
-def _hybrid_bound(interest: Interest, weights: tuple[float, float, float]) -> float:
+def _hybrid_bound(interest: Interest, weights: tuple[float, float, float], beta: float) -> float:
     """No hybrid costs less: each flow perfectly multicast or all by unicast, whichever is cheaper for it.
 
     What a flow costs is linear in how many of its users have it by multicast, so one of the ends is least.
     """
-    w1, w2, w3 = weights
+    w1, w2, w3 = weights[0] + beta, *weights[1:]
     size = interest.audience_sizes
     together, apart = (w1 * size + w2 * (size > 0)), w3 * (w1 + w2) * size
     return float((interest.rates * np.minimum(together, apart)).sum()) * (1 - 1e-12)

@@ -15,7 +15,7 @@ from narrowcast.channels.flow_merge import flow_merge
 from narrowcast.channels.greedy_unicast import greedy_flow, greedy_pair, greedy_user
 from narrowcast.channels.hybrid_search import hybrid_search, two_level_hybrid
 from narrowcast.channels.interior_point import interior_point
-from narrowcast.channels.kmeans import in_order, kmeans
+from narrowcast.channels.kmeans import compact, in_order, kmeans
 from narrowcast.channels.mixed import Terms, Weights, mixed, terms
 from narrowcast.channels.ordered_unicast import iterative_unicast, ordered_unicast
 from narrowcast.channels.plan import check_budgets
@@ -43,11 +43,14 @@ class HybridPlan:
     interest: Interest = field(repr=False)
     session_of_flow: Ints | None = None
     group_of_session: Ints | None = None
+    sessions: int | None = None
+    beta: float = 0.0
 
     @cached_property
     def baselines(self) -> dict[str, float]:
-        """C' of well-known ways to do the same, by name."""
-        return hybrid_baselines(self.interest, self.groups, self.weights)
+        """C' of well-known ways to do the same, by name. Without sessions to tell flows apart all is filtered too."""
+        w1, w2, w3 = self.weights
+        return hybrid_baselines(self.interest, self.groups, (w1 + self.beta, w2, w3))
 
 
 def hybrid(
@@ -111,6 +114,7 @@ def _two_level(
     wanted = point_of_flow >= 0
     session = np.full(interest.n_flows, -1)
     session[wanted] = session_of[class_of_flow[wanted]]
+    session, group_of = compact(session, group_of)
     group = np.where(session >= 0, group_of[session] if group_of.size else -1, -1)[wanted]
     alone = (group < 0)[points.point_of_pair]
     found = _pack(interest, points, point_of_flow, group, alone, groups, w)
@@ -127,6 +131,8 @@ def _two_level(
         terms=price,
         session_of_flow=frozen(session),
         group_of_session=frozen(group_of),
+        sessions=sessions,
+        beta=float(beta),
     )
 
 

@@ -26,6 +26,13 @@ def hybrid(
         tuple[float, float, float], typer.Option(help="Price of receiving, of sending, and of unicast beside both.")
     ] = (1.0, 1.0, 1.0),
     cap: Annotated[float | None, typer.Option(min=0, max=1, help="The largest share of the cost by unicast.")] = None,
+    sessions: Annotated[
+        int | None,
+        typer.Option(min=1, help="Cut groups into sessions, which receivers tell apart; search, no cap."),
+    ] = None,
+    beta: Annotated[
+        float, typer.Option(min=0, help="Receiver's cost per message of a session it must look at; with --sessions.")
+    ] = 1.0,
     out: Out = None,
     overwrite: Overwrite = False,
     strict: Strict = False,
@@ -40,6 +47,8 @@ def hybrid(
     Examples:
 
         narrowcast plan hybrid flows.parquet interest.parquet --groups 50 --out plan
+
+        narrowcast plan hybrid flows.parquet interest.parquet --groups 20 --sessions 200 --out plan
     """
     from narrowcast import channels as planner
     from narrowcast.channels.folder import hybrid_as_plan
@@ -51,7 +60,9 @@ def hybrid(
     aside = Quarantine(strict=strict)
     wants = read_interest(flows, interest, aside)
     with notes.status("planning"):
-        result = planner.hybrid(wants, groups, channelizer, unicast, weights=weights, cap=cap, seed=seed)
+        result = planner.hybrid(
+            wants, groups, channelizer, unicast, weights=weights, cap=cap, seed=seed, sessions=sessions, beta=beta
+        )
     inputs = {"flows": fingerprint(flows), "interest": fingerprint(interest)}
     plan = hybrid_as_plan(result, seed=seed, cap=cap, inputs=inputs)
     with notes.status("checking"):

@@ -116,17 +116,21 @@ def two_level_cost(plan: Plan, read: Delivery) -> dict[str, float]:
 
 
 def hybrid_cost(plan: Plan, read: Delivery) -> dict[str, float]:
-    """C′ = w1 Σ joins Θ + w2 Σ groups Θ + w3 (w1 + w2) Σ unicast λ, and perfect multicast beside it."""
-    w1, w2, w3 = weights(plan)
-    reception = w1 * float(read.group_rates[read.joined].sum())
+    """C′ = w1 Σ joins Θ + β Σ subscriptions θ + w2 Σ groups Θ + w3 (w1 + β + w2) Σ unicast λ, and perfect multicast
+    beside it. A plan without sessions has no β.
+    """
+    w1, w2, w3, beta = weights(plan)
+    session, _ = read.subscribed
+    reception = w1 * float(read.group_rates[read.joined].sum()) + beta * float(read.session_rates[session].sum())
     transmission = w2 * float(read.group_rates.sum())
-    alone = w3 * (w1 + w2) * float(read.rates[read.unicast_flow].sum())
+    alone = w3 * (w1 + beta + w2) * float(read.rates[read.unicast_flow].sum())
     wanted = read.audience_sizes > 0
-    perfect = w1 * float(read.rates[read.want_flow].sum()) + w2 * float(read.rates[wanted].sum())
+    perfect = (w1 + beta) * float(read.rates[read.want_flow].sum()) + w2 * float(read.rates[wanted].sum())
     total = reception + transmission + alone
     return {"reception": reception, "transmission": transmission, "unicast": alone, "perfect": perfect, "total": total}
 
 
-def weights(plan: Plan) -> tuple[float, float, float]:
+def weights(plan: Plan) -> tuple[float, float, float, float]:
+    """A hybrid's w1, w2, w3 and β."""
     w1, w2, w3 = (float(w) for w in plan.parameters.get("weights", (1, 1, 1)))
-    return w1, w2, w3
+    return w1, w2, w3, constant(plan, "beta", 0.0)

@@ -50,6 +50,7 @@ def _two_level(plan: Plan, read: Delivery) -> dict[str, dict[str, float]]:
 
 def _hybrid(plan: Plan, read: Delivery) -> dict[str, dict[str, float]]:
     w1, w2, w3 = (float(w) for w in plan.parameters.get("weights", (1, 1, 1)))
+    w1 += constant(plan, "beta", 0.0)  # where nothing tells flows apart, all that is received is filtered
     sent, useful = float(read.rates[read.audience_sizes > 0].sum()), float(read.rates[read.want_flow].sum())
     found = {
         "flooding": {"cost": sent * (w1 * read.n_users + w2)},

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from narrowcast.errors import InputError
+from narrowcast.evaluate._columns import constant
 from narrowcast.evaluate._compare import TOLERANCE
 from narrowcast.evaluate.delivery import Delivery
 from narrowcast.model.plan import Plan
@@ -74,8 +75,10 @@ def _too_much_unicast(plan: Plan, read: Delivery) -> Iterator[str]:
     if plan.kind != "hybrid" or cap is None:
         return
     w1, w2, w3 = (float(w) for w in plan.parameters.get("weights", (1, 1, 1)))
-    alone = w3 * (w1 + w2) * float(read.rates[read.unicast_flow].sum())
-    total = alone + w1 * float(read.group_rates[read.joined].sum()) + w2 * float(read.group_rates.sum())
+    beta, (session, _) = constant(plan, "beta", 0.0), read.subscribed
+    alone = w3 * (w1 + beta + w2) * float(read.rates[read.unicast_flow].sum())
+    received = w1 * float(read.group_rates[read.joined].sum()) + beta * float(read.session_rates[session].sum())
+    total = alone + received + w2 * float(read.group_rates.sum())
     if alone > cap * total * (1 + TOLERANCE):
         yield f"{alone / total:.1%} of the cost is unicast, allowed are {cap:.1%}"
 

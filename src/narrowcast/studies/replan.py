@@ -50,6 +50,9 @@ def family_of(plan: Plan, names: Any) -> Family:
     allowed = found.budgets + found.prices
     if plan.kind == "filters":
         allowed = FILTER_SETTINGS[plan.parameters.get("objective", "traffic")]
+    if plan.kind == "hybrid":
+        absent = ("cap",) if "sessions" in plan.parameters else ("sessions", "beta")
+        allowed = tuple(name for name in allowed if name not in absent)
     for name in names:
         if name not in allowed:
             told = ", ".join(allowed)
@@ -154,7 +157,10 @@ def _hybrid(plan: Plan, settings: Settings, time_limit: float | None) -> Outcome
     weights = [float(settings.get(f"w{i + 1}", w)) for i, w in enumerate(plan.parameters.get("weights", (1, 1, 1)))]
     cap = settings.get("cap", plan.parameters.get("cap"))
     groups = int(_of(plan, settings, "groups", 50))
-    found = channels.hybrid(_interest(plan), groups, weights=weights, cap=cap, seed=plan.seed)
+    more: dict[str, Any] = {}
+    if "sessions" in plan.parameters:
+        more = {"sessions": int(_of(plan, settings, "sessions", 1)), "beta": float(_of(plan, settings, "beta", 1.0))}
+    found = channels.hybrid(_interest(plan), groups, weights=weights, cap=cap, seed=plan.seed, **more)
     return Outcome(found.cost, found.percent_of_perfect / 100)
 
 
@@ -287,7 +293,7 @@ FAMILIES: dict[str, Family] = {
         "flooding's waste", _channels, _present("excess", lambda plan: float(plan.cost["flooding"])),
     ),
     "hybrid": Family(
-        ("groups", "cap"), ("w1", "w2", "w3"), "cost", "perfect multicast", _hybrid,
+        ("groups", "sessions", "cap"), ("w1", "w2", "w3", "beta"), "cost", "perfect multicast", _hybrid,
         _present("total", lambda plan: float(plan.cost["perfect"])),
     ),
     "filters": Family(

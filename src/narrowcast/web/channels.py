@@ -61,7 +61,7 @@ def hybrid_report(plan: Plan, whatif: Whatif | None) -> Report:
         plan,
         whatif,
         headline=[f"{percent(cost / perfect)} of perfect multicast’s cost", _next_best(costs, cost), _relief(read)],
-        summary=_summary(read, with_sessions=False),
+        summary=_summary(read, with_sessions="sessions" in plan.parameters),
         tiles=[
             Tile("Cost", percent(cost / perfect), "of perfect multicast’s"),
             Tile("By unicast", percent(share), f"of the cost, {pairs}"),

@@ -136,7 +136,7 @@ def served(plan: Plan) -> Served:
         apart = np.isin(key, flows * interest.n_users + users)
     alpha, beta = (float(plan.parameters.get(name, 1.0)) for name in ("alpha", "beta"))
     if plan.kind == "hybrid":
-        alpha, beta = float(plan.parameters.get("weights", (1.0,))[0]), 0.0
+        alpha, beta = float(plan.parameters.get("weights", (1.0,))[0]), float(plan.parameters.get("beta", 0.0))
     return Served(interest, session, group, joins, apart, alpha, beta)
 
 

@@ -19,7 +19,9 @@ def quick_sweep(plan: Plan) -> Whatif | None:
     """What other numbers of groups, or of filters, would cost; None for kinds that have no such budget."""
     if plan.kind == "filters":
         return _filters(plan)
-    return _groups(plan) if plan.kind in ("channels", "hybrid") else None
+    # A hybrid with sessions has no fast planner.
+    two_level = plan.kind == "hybrid" and "sessions" in plan.parameters
+    return _groups(plan) if plan.kind in ("channels", "hybrid") and not two_level else None
 
 
 def _groups(plan: Plan) -> Whatif | None:
