@@ -47,7 +47,11 @@ def test_a_hybrid_with_sessions_is_written_checked_and_explained(market: Path, t
     groups, sessions = (set(plan.tables["session_group"][name].to_pylist()) for name in ("group", "session"))
     assert len(groups) < len(sessions) <= 20
     assert plan.lower_bound <= plan.cost["total"] <= min(plan.baselines[name] for name in ("unicast", "hash"))
-    for command in (["check", out], ["explain", out, "--session", "0"], ["report", out]):
+    for command in (
+        ["check", out],
+        ["explain", out, "--session", "0"],
+        ["report", out, "--out", str(tmp_path / "page.html")],
+    ):
         assert cli.run(command) == 0
     assert cli.run(["whatif", out, "--cap", "0.1"]) == 2
     assert "no cap to change" in capsys.readouterr().err

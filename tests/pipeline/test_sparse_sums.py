@@ -68,16 +68,25 @@ def test_sums_are_those_of_the_definition(pairs: bool, seed: int, width: int, cu
         assert np.all(np.diff(sums.cols[sums.start[i] : sums.start[i + 1]]) > 0)
 
 
-@given(seed=st.integers(0, 2**32 - 1), at_a_time=st.sampled_from([0, 100, 10**9]), batch=st.sampled_from([1, 3, 100]))
-def test_sums_of_several_workers_merge_into_those_of_all_rows(seed: int, at_a_time: int, batch: int) -> None:
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    at_a_time=st.sampled_from([0, 100, 10**9]),
+    batch=st.sampled_from([1, 3, 100]),
+    at_once=st.sampled_from([1, 5, 10**6]),
+)
+def test_sums_of_several_workers_merge_into_those_of_all_rows(
+    seed: int, at_a_time: int, batch: int, at_once: int
+) -> None:
     workers = [some_rows(seed + k, 3) for k in range(3)]
     parts = []
     for rows in workers:
         sums = summed(rows, 3, 100, pairs=False)
-        others, cells = sums.cells()
-        parts.append(
-            pa.table({"key": pa.array([f"g{g}" for g in sums.busy], pa.string()), "others": others, "sums": cells})
-        )
+        for busy, others, cells in sums.cells(at_once):
+            assert len(busy) == 1 or len(b"".join(others.to_pylist())) <= 4 * at_once
+            keys = pa.array([f"g{g}" for g in busy], pa.string())
+            parts.append(pa.table({"key": keys, "others": others, "sums": cells}))
+    if not parts:
+        return
     table = pa.concat_tables(parts).sort_by("key")
     batches = iter(table.combine_chunks().to_batches(max_chunksize=batch))
     found: Found = {}

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.errors import InputError
 from narrowcast.model._arrays import distinct
-from narrowcast.pipeline.partials import BYTE, SCHEMA, Ints, Partials, weights
+from narrowcast.pipeline.partials import BYTE, MOST, SCHEMA, Ints, Partials, weights
 from narrowcast.pipeline.read import FILE, ROW
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def partials(
     decay: Decay | None = None,
     newest_us: int | None = None,
     holders: Holders | None = None,
-    most: int = 2_000_000,
+    most: int = MOST,
     shared: Broadcast[Matcher] | None = None,
     time: str = "ts",
 ) -> DataFrame:

@@ -32,8 +32,9 @@ SCHEMA = (
     "kind string, a bigint, flow string, members array<int>, others binary, sums binary, "
     "messages bigint, bytes bigint, weight bigint"
 )
-# Matches that wait to be added to the sparse sums.
-FOLD = 2_000_000
+# Matches that wait to be added to the sparse sums; sums that are held before they are handed over, at 12 bytes or
+# more; sums that are handed over in one batch, which Spark holds whole.
+FOLD, MOST, AT_ONCE = 2_000_000, 12_000_000, 500_000
 
 
 def weights(age_us: NDArray[np.float64], half_life_s: float | None, window_s: float | None) -> Ints:
@@ -63,7 +64,7 @@ class Partials:
     n_profiles: int
     classes: bool = False
     overlap: bool = True
-    most: int = 2_000_000
+    most: int = MOST
     total: Ints = field(default_factory=lambda: np.zeros(3, np.int64))
     flow_names: dict[str, int] = field(default_factory=dict)
     flows: Ints = field(default_factory=lambda: np.zeros((0, 3), np.int64))
@@ -158,9 +159,11 @@ class Partials:
         yield _batch(PROFILE, self.profiles[busy], a=busy)
         names = np.array(list(self.flow_names), dtype=object)
         yield _batch(FLOW, self.flows, flow=names)
-        yield _sparse_batch(PAIR, self.pairs, flow=names[self.pairs.busy])
+        for busy, others, sums in self.pairs.cells(AT_ONCE):
+            yield _batch(PAIR, _no_sums(busy), flow=names[busy], others=others, sums=sums)
         yield _class_batch(self.class_sums)
-        yield _sparse_batch(OVERLAP, self.together, a=self.together.busy)
+        for busy, others, sums in self.together.cells(AT_ONCE):
+            yield _batch(OVERLAP, _no_sums(busy), a=busy, others=others, sums=sums)
         self.__init__(self.n_profiles, self.classes, self.overlap, self.most)  # type: ignore[misc]
 
 
@@ -172,9 +175,8 @@ class _Batch(NamedTuple):
     codes: Ints | None
 
 
-def _sparse_batch(kind: str, sums: SparseSums, **keys: Any) -> pa.RecordBatch:
-    others, cells = sums.cells()
-    return _batch(kind, np.zeros((sums.busy.size, 3), np.int64), others=others, sums=cells, **keys)
+def _no_sums(groups: Ints) -> Ints:
+    return np.zeros((groups.size, 3), np.int64)
 
 
 def same_sets(cols: Ints, starts: Ints, ends: Ints, bits: int = 64) -> Ints:

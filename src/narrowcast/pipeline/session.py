@@ -128,6 +128,9 @@ def _defaults(local: bool, memory: str, ui: bool) -> dict[str, str]:
         # Adding a batch to the sums costs as much as the sums are long: few large batches.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.driver.maxResultSize": "0",
+        # Java's streams hold on to all they wrote until they are reset: at the default of 100, up to 400 MB of what
+        # is put aside on disk.
+        "spark.serializer.objectStreamReset": "10",
         # Matching is the work, not reading: a file of a few megabytes is worth more than one task.
         "spark.sql.files.openCostInBytes": "262144",
         # A streaming query that does not stop says so, where it would wait for ever.

@@ -94,10 +94,18 @@ class SparseSums:
         """The groups that have a column."""
         return np.flatnonzero(np.diff(self.start))
 
-    def cells(self) -> tuple[pa.Array, pa.Array]:
-        """Columns and values of the busy groups as bytes."""
-        ends = np.append(self.start[self.busy], self.start[-1])
-        return _binary(self.cols, ends), _binary(self.values, ends * self.values.shape[1])
+    def cells(self, most: int) -> Iterator[tuple[Ints, pa.Array, pa.Array]]:
+        """Busy groups with their columns and values as bytes: at most so many columns at a time, or one group."""
+        busy, width = self.busy, self.values.shape[1]
+        ends = self.start[busy + 1]
+        first = 0
+        while first < busy.size:
+            begin = self.start[busy[first]]
+            end = max(first + 1, int(np.searchsorted(ends, begin + most, "right")))
+            at = np.append(begin, ends[first:end])
+            cols, values = self.cols[begin : at[-1]], self.values[begin : at[-1]]
+            yield busy[first:end], _binary(cols, at - begin), _binary(values, (at - begin) * width)
+            first = end
 
     @classmethod
     def from_cells(cls, columns: pa.Array, values: pa.Array, first: Ints, width: int) -> SparseSums:

@@ -29,7 +29,7 @@ def true_set(term: Term) -> ValueSet:
         case Between():
             return _compared(">=", term.low, term.kind).intersection(_compared("<=", term.high, term.kind))
         case In():
-            return union(_compared("=", value, term.kind) for value in term.values)
+            return _any_of(term)
         case Like():
             return ValueSet(string=like_pieces(read_pattern(term.pattern), wanted=True))
         case IsNull():
@@ -49,6 +49,25 @@ def false_set(term: Term) -> ValueSet:
             return _EVERY[term.kind].minus(true_set(term))
 
 
+def _any_of(term: In) -> ValueSet:
+    """Where an IN list is true; its points are put in order once, not one by one."""
+    if term.kind == "boolean" or len(term.values) == 1:
+        return union(_compared("=", value, term.kind) for value in term.values)
+    bounds: list[int | float | str] = list(map(plain_constant, term.values))  # type: ignore[arg-type]  # never Decimal
+    points = [Interval(bound, True, bound, True) for bound in bounds]
+    return _of_kind(intervals.union(points, term.kind), term.kind)
+
+
+def _of_kind(found: tuple[Interval, ...], kind: Kind) -> ValueSet:
+    match kind:
+        case "string":
+            return ValueSet(string=tuple(map(StringPiece, found)))
+        case "timestamp":
+            return ValueSet(timestamp=found)
+        case _:
+            return ValueSet(number=found)
+
+
 def _compared(op: Operator, value: Value, kind: Kind) -> ValueSet:
     plain = plain_constant(value)
     if kind == "boolean":
@@ -63,11 +82,7 @@ def _compared(op: Operator, value: Value, kind: Kind) -> ValueSet:
             found = [Interval(None, False, bound, op == "<=")]
         case _:
             found = [Interval(bound, op == ">=")]
-    if kind == "string":
-        return ValueSet(string=tuple(StringPiece(i) for i in intervals.union(found, "string")))
-    if kind == "timestamp":
-        return ValueSet(timestamp=intervals.union(found, "timestamp"))
-    return ValueSet(number=tuple(found))
+    return _of_kind(tuple(found) if kind == "number" else intervals.union(found, kind), kind)
 
 
 def _holds(left: bool, op: Operator, right: bool) -> bool:
