@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,8 @@ from narrowcast.model import Tree
 from narrowcast.pipeline import profile_tables, statistics
 from narrowcast.pipeline.ingest import Ingested, ingest_all, nothing_quarantined, quarantined
 from narrowcast.pipeline.match import Decay, partials
-from narrowcast.pipeline.output import Output, Step, write_manifest, writing
+from narrowcast.pipeline.output import PIECE, Output, Step, write_manifest, writing
+from narrowcast.pipeline.partials import OVERLAP, PAIR
 from narrowcast.pipeline.progress import Reporter, watched
 from narrowcast.pipeline.query_sizes import grid, query_sizes
 from narrowcast.pipeline.read import FILE, FORMATS, ROW
@@ -228,7 +229,7 @@ def _write_statistics(
     pairs = statistics.flow_profile(sums, classes)
     interest = statistics.interest(pairs, holders).persist(StorageLevel.DISK_ONLY)
     of_flow = statistics.audience_of_flow(interest).persist(StorageLevel.DISK_ONLY)
-    tables: list[tuple[str, DataFrame, tuple[str, ...]]] = [
+    tables: list[Made] = [
         ("interest", interest, ("flow", "subscriber")),
         ("flow_audience", of_flow.select("flow", "audience"), ("flow",)),
         ("audiences", statistics.audiences(of_flow, flows), ("audience",)),
@@ -238,20 +239,24 @@ def _write_statistics(
     ]
     if settings.overlap:
         tables.append(("overlap", statistics.overlap(sums, over), ("profile", "other")))
+    large = {name for name, kind in PACKED.items() if over.most_rows.get(kind, 0) > PIECE}
     if classes is not None:
         tables.append(("classes", classes.select("flow", "profiles"), ("flow",)))
     try:
-        _write_all(tables, output, pool)
+        _write_all(tables, output, pool, large)
     finally:
         for kept in (of_flow, interest, classes):
             if kept is not None:
                 kept.unpersist()
 
 
-def _write_all(
-    tables: Sequence[tuple[str, DataFrame, tuple[str, ...]]], output: Output, pool: ThreadPoolExecutor
-) -> None:
-    for written in [pool.submit(output.write, *table) for table in tables]:
+Made = tuple[str, DataFrame, tuple[str, ...]]
+# Tables made by Python's workers from packed sums, and the kind of these.
+PACKED = {"flow_profile": PAIR, "overlap": OVERLAP}
+
+
+def _write_all(tables: Sequence[Made], output: Output, pool: ThreadPoolExecutor, large: Collection[str]) -> None:
+    for written in [pool.submit(output.write, *table, large=table[0] in large) for table in tables]:
         written.result()
 
 

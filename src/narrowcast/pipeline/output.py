@@ -43,10 +43,11 @@ class Output:
     steps: list[Step] = field(default_factory=list)
     _one_at_a_time: Any = field(default_factory=threading.Lock, repr=False)
 
-    def write(self, name: str, rows: DataFrame | pa.Table, order: Sequence[str]) -> None:
+    def write(self, name: str, rows: DataFrame | pa.Table, order: Sequence[str], *, large: bool = False) -> None:
         """One Parquet file in the order of columns that no two rows share: the same rows, the same bytes."""
         start = time.perf_counter()
-        in_order = pieces(rows, list(order)) if isinstance(rows, DataFrame) else iter([_ordered(rows, list(order))])
+        made = isinstance(rows, DataFrame)
+        in_order = pieces(rows, list(order), large=large) if made else iter([_ordered(rows, list(order))])
         n = write_pieces(in_order, self.folder / f"{name}.parquet")
         self.note(name, n, time.perf_counter() - start)
 
@@ -84,17 +85,19 @@ def write_pieces(tables: Iterator[Any], path: Path) -> int:
     return rows
 
 
-def pieces(frame: DataFrame, order: list[str]) -> Iterator[Any]:
+def pieces(frame: DataFrame, order: list[str], *, large: bool = False) -> Iterator[Any]:
     """The rows in order as Arrow tables, never much more than PIECE of them at the driver at once.
 
     A table of one piece, which most are, takes one job: it is sorted here. A larger one is made twice, the
-    first time no further than that.
+    first time no further than that; unless it is said to be `large`: Python's workers complain on stderr when
+    nobody reads on.
     """
-    first = frame.limit(PIECE + 1).toArrow()
-    if first.num_rows <= PIECE:
-        yield _ordered(first, order)
-        return
-    del first
+    if not large:
+        first = frame.limit(PIECE + 1).toArrow()
+        if first.num_rows <= PIECE:
+            yield _ordered(first, order)
+            return
+        del first
     kept = frame.persist(StorageLevel.DISK_ONLY)
     try:
         yield from _ranges(kept, order)

@@ -22,6 +22,8 @@ Ints = NDArray[np.int64]
 
 # Bytes of columns and values that are merged at a time.
 AT_A_TIME = 16 << 20
+# Of a column's number in a cell.
+COLUMN_BYTES = 4
 _NO_ROWS: Columns = np.zeros(0, np.int32)
 
 

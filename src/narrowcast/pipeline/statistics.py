@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from narrowcast.pipeline import partials as p
 from narrowcast.pipeline import profile_tables
 from narrowcast.pipeline.merge import merged
 from narrowcast.pipeline.partials import Ints
-from narrowcast.pipeline.sparse_sums import SparseSums
+from narrowcast.pipeline.sparse_sums import COLUMN_BYTES, SparseSums
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +27,8 @@ class Span:
     """What the messages amount to: how many, their bytes and weight, over how many seconds.
 
     Without times `seconds` is None and rates are messages of the whole log. `by_profile` has a row
-    (messages, bytes, weight) for every profile that matched anything, and maybe more.
+    (messages, bytes, weight) for every profile that matched anything, and maybe more. `most_rows` bounds how
+    many sums there are of a kind that travels packed.
     """
 
     messages: int
@@ -34,6 +36,7 @@ class Span:
     weight: int
     seconds: float | None
     n_partials: int = 0
+    most_rows: Mapping[str, int] = field(default_factory=dict)
     by_profile: Ints = field(default_factory=lambda: np.zeros((0, 3), np.int64), compare=False)
 
     @property
@@ -51,19 +54,21 @@ class Span:
 def span(partials: DataFrame, seconds: float | None) -> Span:
     """The totals, collected, and those of each profile, in one job over all partials."""
     profile_of = F.when(F.col("kind") == p.PROFILE, F.col("a")).alias("a")
-    rows = _summed(partials.select("kind", profile_of, *SUMS, F.lit(1).alias("n")), "kind", "a", also="n").toArrow()
+    counts = (F.lit(1).alias("n"), F.coalesce(F.length("others"), F.lit(0)).alias("packed"))
+    rows = _summed(partials.select("kind", profile_of, *SUMS, *counts), "kind", "a", also=("n", "packed")).toArrow()
     kinds = rows["kind"].to_numpy()
     sums = np.column_stack([rows[name].to_numpy() for name in SUMS]).reshape(-1, 3)
     profile = rows["a"].to_numpy()[kinds == p.PROFILE].astype(np.int64)
     by_profile = np.zeros((int(profile.max(initial=-1)) + 1, 3), np.int64)
     by_profile[profile] = sums[kinds == p.PROFILE]
     messages, size, weight = sums[kinds == p.TOTAL].sum(axis=0).tolist()
-    return Span(messages, size, weight, seconds, sum(rows["n"].to_pylist()), by_profile)
+    packed = rows["packed"].to_numpy()
+    most = {kind: int(packed[kinds == kind].sum()) // COLUMN_BYTES for kind in (p.PAIR, p.OVERLAP)}
+    return Span(messages, size, weight, seconds, sum(rows["n"].to_pylist()), most, by_profile)
 
 
-def _summed(frame: DataFrame, *by: str, also: str | None = None) -> DataFrame:
-    names = SUMS if also is None else (*SUMS, also)
-    return frame.groupBy(*by).agg(*(F.sum(name).alias(name) for name in names))
+def _summed(frame: DataFrame, *by: str, also: Sequence[str] = ()) -> DataFrame:
+    return frame.groupBy(*by).agg(*(F.sum(name).alias(name) for name in (*SUMS, *also)))
 
 
 def _of(partials: DataFrame, kind: str) -> DataFrame:
