@@ -1,10 +1,10 @@
 """Adapting: people commute, interest swings across sites, and the plan follows where it is worth it."""
 
-from narrowcast.adapt.channels import ContinuedChannels, Settings
 from narrowcast.adapt.decide import Policy
 from narrowcast.adapt.loop import Loop
 from narrowcast.adapt.timeline import summary
 from narrowcast.adapt.watched import watched
+from narrowcast.plans.channels.replan import ContinuedChannels, Settings
 from narrowcast.workloads import commuter
 
 day = commuter(users=60, sites=4, topics=10, wishes=4, seed=1)

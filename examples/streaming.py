@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 
 import narrowcast as nc
-from narrowcast.pipeline.session import session
-from narrowcast.pipeline.stream_statistics import follow
-from narrowcast.runtime.backbone import backbone
-from narrowcast.runtime.system import System
-from narrowcast.transport.nats_server import NatsServer
+from narrowcast.data.spark.session import session
+from narrowcast.data.statistics.follow import follow
+from narrowcast.deliver.processes.backbone import backbone
+from narrowcast.deliver.processes.system import System
+from narrowcast.deliver.transport.nats.server import NatsServer
 
 
 async def start(server: NatsServer) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import narrowcast as nc
-from narrowcast.channels.folder import as_plan
 from narrowcast.evaluate import certify, judge
 from narrowcast.evaluate.explain import explain
 from narrowcast.evaluate.migration import migrate
+from narrowcast.plans.channels.result import as_plan
 
 interest = nc.Interest.from_pairs(
     flow=[0, 0, 0, 1, 1, 2, 2, 3, 3, 4],

@@ -79,7 +79,7 @@ pytest_runtest_teardown = pytest.hookimpl(wrapper=True, tryfirst=True)(_watched)
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """The one Spark session of a test run: its JVM takes seconds to start."""
-    from narrowcast.pipeline.session import session
+    from narrowcast.data.spark.session import session
 
     # Tests are many short jobs: compiling them well costs more than it saves.
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from narrowcast.runtime.backbone import backbone
-from narrowcast.runtime.system import System
-from narrowcast.transport.nats_server import NatsServer
+from narrowcast.deliver.processes.backbone import backbone
+from narrowcast.deliver.processes.system import System
+from narrowcast.deliver.transport.nats.server import NatsServer
 
 
 @contextmanager

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import narrowcast as nc
-from narrowcast.channels import CHANNELIZERS, METHODS, UNICAST
-from narrowcast.queries import METHODS as MERGES
+from narrowcast.plans.channels import CHANNELIZERS, METHODS, UNICAST
+from narrowcast.plans.queries import METHODS as MERGES
 from narrowcast.testing import exam_channels, exam_hybrid, exam_queries
 
 

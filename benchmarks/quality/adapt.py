@@ -16,11 +16,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from narrowcast.adapt.channels import ContinuedChannels, Settings
 from narrowcast.adapt.compare import Account, Follow, account, adapting, hourly, never, oracle
 from narrowcast.adapt.decide import Policy
-from narrowcast.adapt.demand import Demand
 from narrowcast.adapt.watched import watched
+from narrowcast.model.demand import Demand
+from narrowcast.plans.channels.replan import ContinuedChannels, Settings
 from narrowcast.workloads import commuter
 
 

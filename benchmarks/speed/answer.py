@@ -25,9 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import narrowcast as nc
-from narrowcast.pipeline.answer import Merging, answer
-from narrowcast.pipeline.session import session
-from narrowcast.queries import Client, read_answers
+from narrowcast.data.answer.answer import Merging, answer
+from narrowcast.data.spark.session import session
+from narrowcast.plans.queries import Client, read_answers
 
 TARGET = 5.0
 PIECE = 1_000_000

@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 import narrowcast as nc
-from narrowcast.channels.points import plain
-from narrowcast.kernels.kmeans import kmeans
+from narrowcast.plans.channels.kernels.kmeans import kmeans
+from narrowcast.plans.channels.points import plain
 
 console = Console(width=110)
 

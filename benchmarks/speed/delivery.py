@@ -68,7 +68,7 @@ class Cpu:
 
 
 async def receive_narrowcast(data: str, k: int, count: int) -> None:
-    from narrowcast.runtime.connect import connect
+    from narrowcast.deliver.client.connect import connect
 
     names = ", ".join(f"'{name}'" for name in wanted(k))
     async with connect(data) as connection:
@@ -140,12 +140,12 @@ async def finish(receivers: list[subprocess.Popen[str]]) -> list[dict[str, int]]
 
 async def narrowcast(folder: Path, h: int, messages: int) -> dict[str, Any]:
     """One run with aggregation h."""
-    from narrowcast import channels
-    from narrowcast.channels.folder import as_plan
+    from narrowcast.deliver.client.connect import connect
+    from narrowcast.deliver.processes.supervise import Local, Supervisor
     from narrowcast.model import Interest
     from narrowcast.model.plan import save
-    from narrowcast.runtime.connect import connect
-    from narrowcast.runtime.supervise import Local, Supervisor
+    from narrowcast.plans import channels
+    from narrowcast.plans.channels.result import as_plan
 
     pairs = [(int(name[1:]), k) for k in range(RECEIVERS) for name in wanted(k)]
     flow, user = zip(*pairs, strict=True)
@@ -193,7 +193,7 @@ async def plain(folder: Path, messages: int) -> dict[str, Any]:
     """The same fan-out through subjects: one per symbol, nothing durable, nothing repaired."""
     import nats
 
-    from narrowcast.transport.nats_server import NatsServer
+    from narrowcast.deliver.transport.nats.server import NatsServer
 
     server = NatsServer(folder / "nats")
     url = await server.start()

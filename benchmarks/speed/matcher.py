@@ -152,7 +152,7 @@ def numpy_seconds(work: Workload, table: pa.Table, expected: Pairs) -> tuple[flo
 
 def spark_session() -> Any:
     try:
-        from narrowcast.pipeline.session import session
+        from narrowcast.data.spark.session import session
 
         return session(master="local[2]")
     except ImportError:

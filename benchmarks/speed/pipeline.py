@@ -29,9 +29,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from narrowcast.pipeline import profile_tables, statistics
-from narrowcast.pipeline.match import partials
-from narrowcast.pipeline.session import session
+from narrowcast.data.spark.session import session
+from narrowcast.data.statistics import profile_tables
+from narrowcast.data.statistics import tables as statistics
+from narrowcast.data.statistics.match import partials
 from narrowcast.profiles import Matcher
 
 VENUES = ("ARCA", "BATS", "EDGX", "IEX", "MEMX", "NYSE")

@@ -20,10 +20,10 @@ from rich.console import Console
 from rich.table import Table
 
 import narrowcast as nc
-from narrowcast.queries.pair import Pair
-from narrowcast.queries.problem import BoxProblem, sets_of_labels
-from narrowcast.queries.procedures import Rectangle
-from narrowcast.queries.sizes import Area
+from narrowcast.plans.queries.methods.pair import Pair
+from narrowcast.plans.queries.problem import BoxProblem, sets_of_labels
+from narrowcast.plans.queries.procedures import Rectangle
+from narrowcast.plans.queries.sizes import Area
 
 console = Console(width=110)
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import time
 
+from narrowcast.deliver.parts import records
+from narrowcast.deliver.parts.edge import Edge
+from narrowcast.deliver.parts.effects import Deliver, Send
+from narrowcast.deliver.parts.events import Arrived, Noted, Subscribe, Tick, WasRead
+from narrowcast.deliver.parts.source import Source, SourceSettings
+from narrowcast.deliver.routing.routes import Subscribers, by_flows
+from narrowcast.deliver.transport import Entry
+from narrowcast.deliver.wire import Batch, Frame, Malformed, decode, encode, encode_entry, encode_payload, end_of
 from narrowcast.profiles import Profile
-from narrowcast.runtime import records
-from narrowcast.runtime.edge import Edge
-from narrowcast.runtime.effects import Deliver, Send
-from narrowcast.runtime.events import Arrived, Noted, Subscribe, Tick, WasRead
-from narrowcast.runtime.routes import Subscribers, by_flows
-from narrowcast.runtime.source import Source, SourceSettings
-from narrowcast.transport import Entry
-from narrowcast.wire import Batch, Frame, Malformed, decode, encode, encode_entry, encode_payload, end_of
 
 MESSAGES = 32_000
 SYMBOLS = [f"S{k}" for k in range(200)]

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from lxml import etree
 
 from naive import random_xml
-from narrowcast.profiles.xpath_match import XPathMatcher
+from narrowcast.profiles.xpath.match import XPathMatcher
 
 
 def main() -> None:

@@ -16,20 +16,28 @@ from typing import TYPE_CHECKING
 from narrowcast.version import __version__
 
 if TYPE_CHECKING:
-    from narrowcast import channels, errors, filters, queries, semantic, workloads
+    from narrowcast import errors, workloads
+    from narrowcast.deliver.client.connect import connect
     from narrowcast.model import Interest, Topology, Tree
+    from narrowcast.plans import channels, filters, queries, semantic
     from narrowcast.profiles import Matcher, Profile
-    from narrowcast.runtime.connect import connect
 
 
-_ROOMS = ("channels", "errors", "filters", "queries", "semantic", "workloads")
+_ROOMS = {
+    "channels": "narrowcast.plans.channels",
+    "errors": "narrowcast.errors",
+    "filters": "narrowcast.plans.filters",
+    "queries": "narrowcast.plans.queries",
+    "semantic": "narrowcast.plans.semantic",
+    "workloads": "narrowcast.workloads",
+}
 _NAMES = {
     "Interest": "narrowcast.model",
     "Matcher": "narrowcast.profiles",
     "Profile": "narrowcast.profiles",
     "Topology": "narrowcast.model",
     "Tree": "narrowcast.model",
-    "connect": "narrowcast.runtime.connect",
+    "connect": "narrowcast.deliver.client.connect",
 }
 
 __all__ = [
@@ -51,7 +59,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in _ROOMS:
-        return import_module(f"narrowcast.{name}")
+        return import_module(_ROOMS[name])
     if name in _NAMES:
         return getattr(import_module(_NAMES[name]), name)
     raise AttributeError(f"module 'narrowcast' has no attribute {name!r}")

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from narrowcast.deliver.wire import Batch, decode_entry
 from narrowcast.model import snapshot as snapshots
-from narrowcast.wire import Batch, decode_entry
 
 Wants = Callable[[str, Mapping[str, Any]], bool]
 

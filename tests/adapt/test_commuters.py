@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 
-from narrowcast.adapt.channels import ContinuedChannels, Settings
 from narrowcast.adapt.compare import Account, account, adapting, hourly, never
 from narrowcast.adapt.decide import Policy
-from narrowcast.adapt.demand import Demand
 from narrowcast.adapt.watched import watched
+from narrowcast.model.demand import Demand
+from narrowcast.plans.channels.replan import ContinuedChannels, Settings
 from narrowcast.workloads import commuter
 
 SIZES = {"users": 200, "sites": 6, "topics": 20, "wishes": 6}

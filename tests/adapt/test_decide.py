@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from naive.regret import naive_moves
-from narrowcast.adapt.continued import Budget, Change
 from narrowcast.adapt.decide import Policy, State, decide, moved, reach, refused
-from narrowcast.adapt.demand import Demand
 from narrowcast.errors import InputError
 from narrowcast.model import Interest
+from narrowcast.model.demand import Demand
 from narrowcast.model.plan import Plan
+from narrowcast.plans.continued import Budget, Change
 
 
 @dataclass(frozen=True, eq=False)

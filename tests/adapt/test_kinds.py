@@ -10,19 +10,19 @@ import pytest
 
 import narrowcast as nc
 from evaluate.plans import some_interest
-from narrowcast.adapt.channels import ContinuedChannels, Settings
-from narrowcast.adapt.continued import Budget, Change
-from narrowcast.adapt.demand import Demand
 from narrowcast.adapt.kinds import KINDS, continued
-from narrowcast.adapt.tally import Tally
-from narrowcast.channels.folder import as_plan, hybrid_as_plan, previous_of
 from narrowcast.errors import UnsupportedError
 from narrowcast.evaluate import certify, judge
 from narrowcast.evaluate.migration import migrate
-from narrowcast.filters.folder import as_plan as filters_as_plan
+from narrowcast.model.demand import Demand
 from narrowcast.model.plan import Plan
-from narrowcast.queries.folder import as_plan as queries_as_plan
-from narrowcast.semantic.folder import as_plan as semantic_as_plan
+from narrowcast.plans.channels.replan import ContinuedChannels, Settings
+from narrowcast.plans.channels.result import as_plan, hybrid_as_plan, previous_of
+from narrowcast.plans.channels.tally import Tally
+from narrowcast.plans.continued import Budget, Change
+from narrowcast.plans.filters.result import as_plan as filters_as_plan
+from narrowcast.plans.queries.result import as_plan as queries_as_plan
+from narrowcast.plans.semantic.folder import as_plan as semantic_as_plan
 
 SEEDS = range(4)
 

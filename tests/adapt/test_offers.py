@@ -12,14 +12,14 @@ from adapt.plain_statistics import PlainStatistics
 from narrowcast.adapt import timeline
 from narrowcast.adapt.settings import settings_of
 from narrowcast.adapt.statistics import demand_of
-from narrowcast.channels.folder import as_plan
+from narrowcast.deliver.parts.effects import PlanWanted
+from narrowcast.deliver.processes.configuration import read_configuration
+from narrowcast.deliver.processes.overview import Overview
+from narrowcast.deliver.processes.planner import FolderPlanner, base_of
 from narrowcast.errors import InputError, PlanError
 from narrowcast.model import snapshot as snapshots
 from narrowcast.model.plan import load, save
-from narrowcast.runtime.configuration import read_configuration
-from narrowcast.runtime.effects import PlanWanted
-from narrowcast.runtime.overview import Overview
-from narrowcast.runtime.planner import FolderPlanner, base_of
+from narrowcast.plans.channels.result import as_plan
 
 
 def folder_of(path: Path, groups: int) -> Path:

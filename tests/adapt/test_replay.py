@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 import narrowcast as nc
 from narrowcast.adapt import timeline
-from narrowcast.adapt.channels import ContinuedChannels, Settings
 from narrowcast.adapt.decide import Policy
 from narrowcast.adapt.loop import Loop, Move
 from narrowcast.adapt.replay import Record
@@ -20,7 +19,8 @@ from narrowcast.cli.app import app
 from narrowcast.errors import InputError
 from narrowcast.evaluate import judge
 from narrowcast.model.tables import read_table
-from narrowcast.web import report_page
+from narrowcast.plans.channels.replan import ContinuedChannels, Settings
+from narrowcast.reports import report_page
 
 EVERY_S = 1800.0
 

@@ -119,14 +119,6 @@ def test_a_full_folder_is_never_written_over(tmp_path: Path, capsys) -> None:
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 
-def test_results_cannot_go_into_a_file(tmp_path: Path, capsys) -> None:
-    taken = tmp_path / "taken"
-    taken.write_text("mine")
-    arguments = ["reproduce", "filters.fig7", "--quick", "--here", "--out", str(taken)]
-    assert "cannot be a folder for results" in refused(arguments, capsys)
-    assert taken.read_text() == "mine"
-
-
 def test_an_interface_that_is_not_there_is_named_before_measuring(capsys) -> None:
     assert cli.run(["calibrate", "--interface", "nope0"]) == 1
     lines = capsys.readouterr().err.splitlines()

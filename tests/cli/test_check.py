@@ -14,9 +14,9 @@ import pytest
 import narrowcast as nc
 from evaluate.plans import KINDS, MAKERS
 from narrowcast import cli
-from narrowcast.channels.folder import as_plan, hybrid_as_plan
 from narrowcast.evaluate import certify
 from narrowcast.model.plan import load, save
+from narrowcast.plans.channels.result import as_plan, hybrid_as_plan
 
 
 @pytest.mark.parametrize("kind", KINDS)

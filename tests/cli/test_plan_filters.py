@@ -9,10 +9,10 @@ import pytest
 import typer
 
 import narrowcast as nc
-from narrowcast.cli.plan_filters import filters
+from narrowcast.cli.plan.filters import filters
 from narrowcast.errors import InputError
-from narrowcast.evaluate.filters import filters_cost, filters_faults
 from narrowcast.model.plan import load
+from narrowcast.plans.filters.judge.faults import filters_cost, filters_faults
 
 app = typer.Typer()
 app.command()(filters)
@@ -68,7 +68,7 @@ def test_both_pictures_are_drawn(tables, tmp_path, capsys):
 
 
 def test_a_large_tree_is_drawn_by_its_upper_levels(tmp_path):
-    from narrowcast.cli.filter_pictures import DRAWN, _shown, tree_picture
+    from narrowcast.cli.pictures.filters import DRAWN, _shown, tree_picture
     from narrowcast.workloads.tree_demand import complete_tree
 
     tree = complete_tree(13)

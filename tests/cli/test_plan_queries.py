@@ -13,8 +13,8 @@ import pytest
 import narrowcast as nc
 from narrowcast.cli.app import app
 from narrowcast.errors import InputError
-from narrowcast.evaluate.queries import queries_cost, queries_faults
 from narrowcast.model.plan import load
+from narrowcast.plans.queries.judge import queries_cost, queries_faults
 
 
 def run(*arguments: object) -> None:

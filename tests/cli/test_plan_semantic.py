@@ -13,9 +13,9 @@ import narrowcast as nc
 from naive.measured import measured
 from narrowcast.cli.app import app
 from narrowcast.errors import InfeasibleError, InputError
-from narrowcast.evaluate.semantic import semantic_cost, semantic_faults
 from narrowcast.model.plan import load
-from narrowcast.semantic import VARIANTS
+from narrowcast.plans.semantic import VARIANTS
+from narrowcast.plans.semantic.judge.faults import semantic_cost, semantic_faults
 
 
 def run(*arguments: object) -> None:

@@ -56,7 +56,7 @@ def examples() -> list[Any]:
     """Every example; those on Spark go where the JVMs are."""
     found = []
     for path in sorted((ROOT / "examples").glob("*.py")):
-        on_spark = "narrowcast.pipeline" in path.read_text(encoding="utf-8")
+        on_spark = "narrowcast.data" in path.read_text(encoding="utf-8")
         found.append(pytest.param(path, id=path.stem, marks=[pytest.mark.spark] if on_spark else []))
     return found
 

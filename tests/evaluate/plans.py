@@ -8,12 +8,12 @@ import numpy as np
 
 import narrowcast as nc
 from naive.semantic_system import small_system
-from narrowcast.channels.folder import as_plan, hybrid_as_plan
-from narrowcast.filters.folder import as_plan as filters_as_plan
 from narrowcast.model.plan import Plan
-from narrowcast.queries.folder import as_plan as queries_as_plan
-from narrowcast.semantic import VARIANTS
-from narrowcast.semantic.folder import as_plan as semantic_as_plan
+from narrowcast.plans.channels.result import as_plan, hybrid_as_plan
+from narrowcast.plans.filters.result import as_plan as filters_as_plan
+from narrowcast.plans.queries.result import as_plan as queries_as_plan
+from narrowcast.plans.semantic import VARIANTS
+from narrowcast.plans.semantic.folder import as_plan as semantic_as_plan
 
 KINDS = ("channels", "hybrid", "filters", "queries", "semantic")
 

@@ -14,9 +14,9 @@ import narrowcast as nc
 from evaluate.plans import channels_plan, filters_plan, hybrid_plan, queries_plan, semantic_plan, some_interest
 from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.evaluate.explain import explain
-from narrowcast.evaluate.semantic import semantic_cost
-from narrowcast.model.demand import interest_of
+from narrowcast.model.interest_tables import interest_of
 from narrowcast.model.plan import Plan
+from narrowcast.plans.semantic.judge.faults import semantic_cost
 
 SEEDS = range(25)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from narrowcast.kernels._jit import jit
+from narrowcast.jit import jit
 from narrowcast.model import Interest
 
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise, product
 from typing import Any
 
-from narrowcast.profiles.syntax import Between, Compare, Expression, In, IsNull, Like, terms
+from narrowcast.profiles.sql.syntax import Between, Compare, Expression, In, IsNull, Like, terms
 
 
 def _constants(expression: Expression) -> Iterator[tuple[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from narrowcast.wire import Attach, Frame, Malformed, Pulse, decode
+from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode
 
 Found = Frame | Attach | Pulse | Malformed
 

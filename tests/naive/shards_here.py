@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from narrowcast.channels.points import Points
-from narrowcast.pipeline.shards import Moves, Pass, dealt
+from narrowcast.data.planning.shards import Moves, Pass, dealt
+from narrowcast.plans.channels.points import Points
 
 
 class ShardsHere:

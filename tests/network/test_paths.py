@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from naive import paths as naive
 from narrowcast.errors import InputError
-from narrowcast.kernels.paths import best_trees, estimates
 from narrowcast.model import Topology
 from narrowcast.network import DisseminationTree, edges_cost, shortest_paths, tree_edges
+from narrowcast.network.kernels.paths import best_trees, estimates
 
 
 def random_topology(rng: np.random.Generator, n: int, *, whole: bool = False) -> Topology:

@@ -27,10 +27,8 @@ INPUTS = {
 }
 CHANNELIZERS = ("kmeans", "random", "two-phase", "bmd", "interior-point", "flow-merge")
 ORDERS = tuple(f"{weight}-{by}" for weight in ("lightest", "heaviest") for by in ("flow", "user"))
-UNICAST = (
-    "none", *ORDERS, *(f"{order}-iterative" for order in ORDERS), "greedy-flow", "greedy-user", "greedy-pair", "reverse",
-    "search",
-)  # fmt: skip
+GREEDY = ("greedy-flow", "greedy-user", "greedy-pair")
+UNICAST = ("none", *ORDERS, *(f"{order}-iterative" for order in ORDERS), *GREEDY, "reverse", "search")
 
 
 def cases(place: Path) -> Iterator[tuple[str, list[str]]]:

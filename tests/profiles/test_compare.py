@@ -10,10 +10,10 @@ import pytest
 from naive.grid import grid
 from naive.random_profiles import random_profiles
 from narrowcast.profiles import Profile
-from narrowcast.profiles.emptiness import is_empty, successor
-from narrowcast.profiles.intervals import Interval
-from narrowcast.profiles.like import like, read_pattern
-from narrowcast.profiles.syntax import Like, terms
+from narrowcast.profiles.algebra.emptiness import is_empty, successor
+from narrowcast.profiles.algebra.intervals import Interval
+from narrowcast.profiles.sql.like import like, read_pattern
+from narrowcast.profiles.sql.syntax import Like, terms
 
 TWO_KINDS = {"size": "int", "active": "bool"}
 TABLE = [

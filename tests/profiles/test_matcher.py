@@ -21,7 +21,7 @@ from naive import matcher as naive
 from naive.random_profiles import arrow_table, random_messages, random_profiles
 from narrowcast.errors import InputError, ProfileError
 from narrowcast.profiles import Matcher, Profile
-from narrowcast.profiles.syntax import And, Compare, Not, Or
+from narrowcast.profiles.sql.syntax import And, Compare, Not, Or
 
 LONG = [f"price = {k} AND symbol = 's{k % 7}' OR size < {-k} AND symbol <> 'a'" for k in range(400)]
 
@@ -173,8 +173,8 @@ def test_record_batches_and_chunked_tables_give_the_same() -> None:
 
 
 def test_threads_and_pickling_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("narrowcast.profiles.matcher.CHUNK", 64)
-    monkeypatch.setattr("narrowcast.profiles.matcher.SMALL", 10)
+    monkeypatch.setattr("narrowcast.profiles.match.matcher.CHUNK", 64)
+    monkeypatch.setattr("narrowcast.profiles.match.matcher.SMALL", 10)
     texts = [p.text for p in random_profiles(11, 80)] + LONG[:200]
     channel = Profile.any_of(parsed(LONG))
     matcher = Matcher([*texts, channel, Profile.parse("size > 0") - channel])

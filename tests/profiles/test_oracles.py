@@ -21,7 +21,7 @@ from naive.random_profiles import (
     sqlite_table,
 )
 from narrowcast.profiles import Profile
-from narrowcast.profiles.text import to_sql
+from narrowcast.profiles.sql.text import to_sql
 
 Matched = frozenset[int]
 

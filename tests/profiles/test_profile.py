@@ -10,8 +10,8 @@ import pytest
 
 import narrowcast as nc
 from narrowcast.profiles import Profile
-from narrowcast.profiles.normal_form import boxes, count_conjuncts
-from narrowcast.profiles.text import RESERVED
+from narrowcast.profiles.algebra.normal_form import boxes, count_conjuncts
+from narrowcast.profiles.sql.text import RESERVED
 
 
 def test_the_entry_points_of_the_overview() -> None:

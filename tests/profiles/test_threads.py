@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from narrowcast.kernels.threads import thread_count
+from narrowcast.threads import thread_count
 
 
 @pytest.mark.parametrize(("told", "threads"), [("1", 1), ("7", 7)])

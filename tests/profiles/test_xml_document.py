@@ -7,7 +7,7 @@ import time
 import pytest
 
 from narrowcast.errors import InputError
-from narrowcast.profiles.xml_document import XmlLimits, parse_document
+from narrowcast.profiles.xpath.document import XmlLimits, parse_document
 
 LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))
 HOSTILE = {

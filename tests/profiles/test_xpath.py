@@ -8,8 +8,8 @@ import pytest
 
 from naive import random_xml
 from narrowcast.errors import ProfileError
-from narrowcast.profiles.xpath import XPath
-from narrowcast.profiles.xpath_match import XPathMatcher
+from narrowcast.profiles.xpath.match import XPathMatcher
+from narrowcast.profiles.xpath.xpath import XPath
 
 DOCUMENT = """<orders xmlns:n="urn:n"><order id="7" venue="N"><price>101.5</price><symbol>IBM</symbol>
   <note>fast<!-- hm --> please</note></order><order id="8"><price>9</price><n:symbol>X</n:symbol></order></orders>"""

@@ -11,13 +11,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from studies.__main__ import app
+from studies.filters import FILTER_DELAYS
+from studies.results import write_results
 from typer.testing import CliRunner
 
-from narrowcast.cli.app import app
+from narrowcast.cli import run as run_app
 from narrowcast.errors import InputError, UnsupportedError
-from narrowcast.studies import EXPERIMENTS, Experiment, run
-from narrowcast.studies.filters import FILTER_DELAYS
-from narrowcast.studies.results import write_results
+from studies import EXPERIMENTS, Experiment, run
 
 # Where the quick size is too small for the claim, or where the full run differs as well (docs/results.md says why).
 DIFFERS = {
@@ -187,7 +188,7 @@ def test_an_experiment_says_what_has_to_be_installed_and_all_goes_on_without_it(
     monkeypatch.setitem(EXPERIMENTS, "filters.films", lacking)
     for name in [n for n in EXPERIMENTS if n.startswith("filters.") and n not in ("filters.fig7", "filters.films")]:
         monkeypatch.delitem(EXPERIMENTS, name)
-    ran = CliRunner().invoke(app, ["reproduce", "filters", "--quick", "--here", "--json", "--out", str(tmp_path)])
+    ran = CliRunner().invoke(app, ["filters", "--quick", "--here", "--json", "--out", str(tmp_path)])
     assert ran.exit_code == 0, ran.output
     assert "Left out: filters.films needs no_such_package" in ran.stderr
     assert list(json.loads(ran.stdout)) == ["filters.fig7"]
@@ -206,14 +207,22 @@ def _where(point: Any) -> Any:
     return [{**point, "pid": os.getpid(), "F": F, "delay": 1.0, "none": 1.0, "filters": 1} for F in FILTER_DELAYS]
 
 
+def test_results_cannot_go_into_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("mine")
+    assert run_app(["filters.fig7", "--quick", "--here", "--out", str(taken)], app) == 2
+    assert "cannot be a folder for results" in capsys.readouterr().err
+    assert taken.read_text() == "mine"
+
+
 def test_the_command_lists_runs_and_refuses_unknown_names(tmp_path: Path) -> None:
     runner = CliRunner()
-    listed = runner.invoke(app, ["reproduce"])
+    listed = runner.invoke(app, [])
     assert listed.exit_code == 0
     assert "filters.fig3" in listed.output
-    ran = runner.invoke(app, ["reproduce", "filters.fig7", "--quick", "--here", "--json", "--out", str(tmp_path)])
+    ran = runner.invoke(app, ["filters.fig7", "--quick", "--here", "--json", "--out", str(tmp_path)])
     assert ran.exit_code == 0
     assert json.loads(ran.stdout)["filters.fig7"][0]["agrees"] is True
-    wrong = runner.invoke(app, ["reproduce", "filters.fig99"])
+    wrong = runner.invoke(app, ["filters.fig99"])
     assert isinstance(wrong.exception, InputError)
     assert "filters.fig3" in str(wrong.exception)

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from narrowcast import channels
-from narrowcast.channels.folder import as_plan
+from narrowcast.deliver.transport.dds.config import DdsSettings
+from narrowcast.deliver.transport.nats.server import server_binary
 from narrowcast.model import Interest
 from narrowcast.model.plan import Plan, save
-from narrowcast.runtime.deploy import profiles_of
-from narrowcast.transport.dds_config import DdsSettings
-from narrowcast.transport.nats_server import server_binary
+from narrowcast.plans import channels
+from narrowcast.plans.channels.result import as_plan
+from narrowcast.plans.deploy import profiles_of
 from system.hosts import Hosts
 
 RECEIVERS, FLOWS = 8, 16
@@ -131,7 +131,7 @@ class Bridge:
 
     def _role(self, folder: Path, role: str, name: str, text: str, host: int) -> int:
         (folder / f"{name}.toml").write_text(text)
-        command = [sys.executable, "-m", "narrowcast.runtime.roles", role, str(folder / f"{name}.toml")]
+        command = [sys.executable, "-m", "narrowcast.deliver.processes.roles", role, str(folder / f"{name}.toml")]
         quiet = ["bash", "-c", f'exec "$@" >> {folder}/{name}.log 2>&1', "-", *command]
         return self.hosts.start(quiet, host).pid
 

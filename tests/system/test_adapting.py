@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 
 from adapt.plain_statistics import PlainStatistics
-from narrowcast import channels
 from narrowcast.adapt import timeline
-from narrowcast.channels.folder import as_plan
+from narrowcast.deliver.client.connect import Connection, Subscription, connect
+from narrowcast.deliver.parts import records
+from narrowcast.deliver.processes.backbone import Backbone, backbone
+from narrowcast.deliver.processes.supervise import Local
+from narrowcast.deliver.transport.dds.config import DdsSettings
 from narrowcast.evaluate import certify
 from narrowcast.model import Interest
 from narrowcast.model import snapshot as snapshots
 from narrowcast.model.plan import save
-from narrowcast.runtime import records
-from narrowcast.runtime.backbone import Backbone, backbone
-from narrowcast.runtime.connect import Connection, Subscription, connect
-from narrowcast.runtime.supervise import Local
+from narrowcast.plans import channels
+from narrowcast.plans.channels.result import as_plan
 from narrowcast.testing.history import History, check
-from narrowcast.transport.dds_config import DdsSettings
 from system.test_runtime import in_log, point, running
 
 SYMBOLS = [f"S{k:02d}" for k in range(24)]

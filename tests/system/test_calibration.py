@@ -7,10 +7,10 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from narrowcast import channels
 from narrowcast.cli.app import app
-from narrowcast.runtime.calibration import measure
-from narrowcast.transport.dds_config import DdsSettings
+from narrowcast.deliver.processes.calibration import measure
+from narrowcast.deliver.transport.dds.config import DdsSettings
+from narrowcast.plans import channels
 
 
 def test_a_receiver_pays_more_for_what_it_takes_than_for_what_its_middleware_drops() -> None:

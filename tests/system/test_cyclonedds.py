@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 import narrowcast as nc
-from narrowcast.channels.folder import as_plan, hybrid_as_plan
-from narrowcast.export import Options, export_plan
+from narrowcast.exports import Options, export_plan
 from narrowcast.model.plan import Plan
+from narrowcast.plans.channels.result import as_plan, hybrid_as_plan
 from system.hosts import PROBE, Hosts
 
 pytest.importorskip("cyclonedds", reason="needs Cyclone DDS (pip install narrowcast[dds])")

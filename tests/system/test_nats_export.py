@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import narrowcast as nc
-from narrowcast.channels.folder import as_plan
-from narrowcast.export import TARGETS, Options
-from narrowcast.export.text import token
+from narrowcast.exports import TARGETS, Options
+from narrowcast.exports.text import token
+from narrowcast.plans.channels.result import as_plan
 
 nats = pytest.importorskip("nats", reason="needs nats-py (pip install narrowcast[runtime])")
 SERVER = shutil.which("nats-server") or shutil.which("nats-server", path=str(Path(sys.executable).parent))

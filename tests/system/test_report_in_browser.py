@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import narrowcast as nc
-from narrowcast.channels.folder import as_plan
-from narrowcast.web import parse_whatif, quick_sweep, report_page
-from web.pages import PLANS
+from narrowcast.plans.channels.result import as_plan
+from narrowcast.reports import parse_whatif, quick_sweep, report_page
+from reports.pages import PLANS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (in the dev group)")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

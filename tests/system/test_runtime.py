@@ -16,18 +16,19 @@ from typing import Any, TypeVar
 
 import pytest
 
-from narrowcast import Topology, channels, semantic
-from narrowcast.channels.folder import as_plan
+from narrowcast import Topology
+from narrowcast.deliver.client.connect import Connection, Subscription, connect
+from narrowcast.deliver.parts.edge import Edge
+from narrowcast.deliver.processes.backbone import backbone
+from narrowcast.deliver.processes.supervise import Local, Supervisor, brokers_of
+from narrowcast.deliver.transport.dds.config import DdsSettings
+from narrowcast.deliver.wire import Batch, decode_entry, index_of, sequence_of
 from narrowcast.model import Interest
 from narrowcast.model.plan import Plan, save
-from narrowcast.runtime.backbone import backbone
-from narrowcast.runtime.connect import Connection, Subscription, connect
-from narrowcast.runtime.edge import Edge
-from narrowcast.runtime.supervise import Local, Supervisor, brokers_of
-from narrowcast.semantic.folder import as_plan as semantic_as_plan
+from narrowcast.plans import channels, semantic
+from narrowcast.plans.channels.result import as_plan
+from narrowcast.plans.semantic.folder import as_plan as semantic_as_plan
 from narrowcast.testing.history import History, check
-from narrowcast.transport.dds_config import DdsSettings
-from narrowcast.wire import Batch, decode_entry, index_of, sequence_of
 
 T = TypeVar("T")
 SYMBOLS = ["IBM", "MSFT", "GE", "HP"]
@@ -69,7 +70,13 @@ class Edges:
             )
 
     def start(self, name: str) -> None:
-        command = [sys.executable, "-m", "narrowcast.runtime.roles", "edge", str(self.folder / f"{name}.toml")]
+        command = [
+            sys.executable,
+            "-m",
+            "narrowcast.deliver.processes.roles",
+            "edge",
+            str(self.folder / f"{name}.toml"),
+        ]
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log)
 

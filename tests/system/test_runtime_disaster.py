@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from narrowcast import channels
-from narrowcast.channels.folder import as_plan
+from narrowcast.deliver.transport.nats.server import server_binary
+from narrowcast.deliver.wire import index_of, sequence_of
 from narrowcast.model import Interest
 from narrowcast.model.plan import save
+from narrowcast.plans import channels
+from narrowcast.plans.channels.result import as_plan
 from narrowcast.testing.history import History, check
-from narrowcast.transport.nats_server import server_binary
-from narrowcast.wire import index_of, sequence_of
 from system.hosts import Hosts
 
 SECONDS = int(os.environ.get("DISASTER_SECONDS", "60"))
@@ -32,8 +32,8 @@ WISHES = {
 EDGES = {f"desk-{k}": profile for k, profile in enumerate(WISHES)}
 DUMP = """
 import asyncio, json, sys
-from narrowcast.runtime.backbone import backbone
-from narrowcast.wire import Batch, decode_entry
+from narrowcast.deliver.processes.backbone import backbone
+from narrowcast.deliver.wire import Batch, decode_entry
 async def run():
     base = await backbone(sys.argv[1], name="checker")
     after = 0
@@ -111,7 +111,7 @@ def test_loss_kills_and_switches_for_a_minute_cost_no_message(tmp_path: Path) ->
         }
         cast = Cast(hosts, tmp_path)
         cast.add("nats-server", [server_binary(), "-c", str(tmp_path / "nats.conf")], 0)
-        python = [sys.executable, "-m", "narrowcast.runtime.roles"]
+        python = [sys.executable, "-m", "narrowcast.deliver.processes.roles"]
         for role, rest in roles.items():
             (tmp_path / f"{role}.toml").write_text(common + rest)
             cast.add(role, [*python, role, str(tmp_path / f"{role}.toml")], 0)

@@ -11,10 +11,10 @@ from statistics import median
 import psutil
 import pytest
 
-from narrowcast.runtime.connect import Connection, Subscription, connect
-from narrowcast.runtime.edge import Edge
-from narrowcast.runtime.supervise import Local, Supervisor
-from narrowcast.transport.dds_config import DdsSettings
+from narrowcast.deliver.client.connect import Connection, Subscription, connect
+from narrowcast.deliver.parts.edge import Edge
+from narrowcast.deliver.processes.supervise import Local, Supervisor
+from narrowcast.deliver.transport.dds.config import DdsSettings
 from system.test_runtime import EDGES, Edges, make_plan, message, running, within
 
 SECONDS = int(os.environ.get("MEMORY_SECONDS", "600"))

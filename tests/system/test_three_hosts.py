@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from narrowcast.transport.nats_server import server_binary
+from narrowcast.deliver.transport.nats.server import server_binary
 from system.hosts import Hosts
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts"

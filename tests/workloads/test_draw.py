@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naive.market import one_after_another
-from narrowcast.workloads import _draw
+from narrowcast.workloads import draw as _draw
 
 
 def chosen(rows: int, m: int, size: int, decay: float, seed: int = 0) -> np.ndarray:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from narrowcast.adapt.continued import Change, Continued
 from narrowcast.adapt.decide import Policy, State, decide, moved
-from narrowcast.adapt.demand import Demand
+from narrowcast.model.demand import Demand
+from narrowcast.plans.continued import Change, Continued
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Generic, TypeVar
 
-from narrowcast.adapt.continued import Budget, Change, Continued
-from narrowcast.adapt.demand import Demand
 from narrowcast.errors import InputError
+from narrowcast.model.demand import Demand
+from narrowcast.plans.continued import Budget, Change, Continued
 
 C = TypeVar("C", bound=Continued)
 

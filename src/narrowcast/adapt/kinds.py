@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from narrowcast.adapt.channels import ContinuedChannels
-from narrowcast.adapt.continued import Continued
-from narrowcast.adapt.demand import Demand
-from narrowcast.adapt.filters import ContinuedFilters
-from narrowcast.adapt.queries import ContinuedQueries
-from narrowcast.adapt.semantic import ContinuedSemantic
 from narrowcast.errors import UnsupportedError
+from narrowcast.model.demand import Demand
 from narrowcast.model.plan import Plan
+from narrowcast.plans.channels.replan import ContinuedChannels
+from narrowcast.plans.continued import Continued
+from narrowcast.plans.filters.replan import ContinuedFilters
+from narrowcast.plans.queries.replan import ContinuedQueries
+from narrowcast.plans.semantic.replan import ContinuedSemantic
 
 KINDS: dict[str, Callable[[Plan, Demand], Continued]] = {
     "channels": ContinuedChannels.of,

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from narrowcast.adapt import timeline
-from narrowcast.adapt.demand import Demand
 from narrowcast.adapt.kinds import continued
 from narrowcast.adapt.loop import Loop, Move
 from narrowcast.adapt.offers import Offers
 from narrowcast.adapt.settings import AdaptSettings
 from narrowcast.adapt.statistics import demand_of, start
+from narrowcast.deliver.parts import records
+from narrowcast.deliver.processes.backbone import Backbone
+from narrowcast.deliver.processes.planner import base_of
 from narrowcast.errors import NarrowcastError, TransportError
 from narrowcast.model import snapshot as snapshots
+from narrowcast.model.demand import Demand
 from narrowcast.model.plan import load
-from narrowcast.runtime import records
-from narrowcast.runtime.backbone import Backbone
-from narrowcast.runtime.planner import base_of
 
 log = logging.getLogger(__name__)
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from narrowcast.adapt.continued import Continued
 from narrowcast.adapt.decide import Decision, Policy, State, decide, moved, refused
-from narrowcast.adapt.demand import Demand
 from narrowcast.adapt.timeline import row_of
 from narrowcast.errors import NarrowcastError
 from narrowcast.evaluate import certify
 from narrowcast.evaluate.migration import Migration, migrate
+from narrowcast.model.demand import Demand
 from narrowcast.model.plan import Plan
+from narrowcast.plans.continued import Continued
 
 log = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from narrowcast.deliver.parts import records
+from narrowcast.deliver.parts.node import STEADY
+from narrowcast.deliver.processes.backbone import Backbone
 from narrowcast.errors import TransportError
 from narrowcast.model.plan import Plan, save
-from narrowcast.runtime import records
-from narrowcast.runtime.backbone import Backbone
-from narrowcast.runtime.node import STEADY
 
 
 class Offers:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from narrowcast.adapt.demand import Demand
 from narrowcast.errors import InputError
 from narrowcast.model import Interest
-from narrowcast.model._arrays import Floats, Ints
-from narrowcast.runtime.flow_name import flow_name
-from narrowcast.runtime.parsed import parsed
-from narrowcast.runtime.possible import candidates, possible
+from narrowcast.model.arrays import Floats, Ints
+from narrowcast.model.demand import Demand
+from narrowcast.profiles.flow_key import flow_name
+from narrowcast.profiles.parsed import parsed
+from narrowcast.profiles.possible import candidates, possible
 
 SAMPLE = 2000  # messages of a stretch that come along
 

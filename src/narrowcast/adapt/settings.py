@@ -8,8 +8,8 @@ from typing import Any
 
 from narrowcast.adapt.decide import Policy
 from narrowcast.adapt.statistics import Followed
+from narrowcast.deliver.processes.configuration import Configuration
 from narrowcast.errors import InputError
-from narrowcast.runtime.configuration import Configuration
 
 # Settings of the policy by their names in the file.
 POLICY = {

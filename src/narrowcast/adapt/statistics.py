@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from narrowcast.adapt.demand import Demand
 from narrowcast.model import Interest
-from narrowcast.model._arrays import Floats
+from narrowcast.model.arrays import Floats
+from narrowcast.model.demand import Demand
 from narrowcast.model.snapshot import Snapshot
 
 
@@ -76,8 +76,8 @@ def start(what: Followed, subscriptions: Callable[[], Iterable[tuple[str, str]]]
 
     They go on from their checkpoint: after a restart everything still counts once.
     """
-    from narrowcast.pipeline.session import session
-    from narrowcast.pipeline.stream_statistics import follow
+    from narrowcast.data.spark.session import session
+    from narrowcast.data.statistics.follow import follow
 
     spark = session(what.master, quick=True)
     log = spark.readStream.format("narrowcast").option("url", what.url).option("system", what.system)

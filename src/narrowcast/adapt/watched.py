@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from narrowcast.adapt.demand import Demand
 from narrowcast.model import Interest
+from narrowcast.model.demand import Demand
 from narrowcast.workloads.commuter import SLOT, Commuter
 
 

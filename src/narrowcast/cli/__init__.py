@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from narrowcast.errors import InputError, NarrowcastError, ProfileError
 
@@ -18,15 +19,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run the command line and return its exit code."""
+def run(arguments: Sequence[str], app: Any = None, name: str = "narrowcast") -> int:
+    """Run the command line, or another app in its manner, and return its exit code."""
     import typer
 
-    from narrowcast.cli.app import app
+    if app is None:
+        from narrowcast.cli.app import app
 
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
-        result = typer.main.get_command(app).main(list(arguments), prog_name="narrowcast", standalone_mode=False)
+        result = typer.main.get_command(app).main(list(arguments), prog_name=name, standalone_mode=False)
         if result == STOPPED:  # typer may turn Ctrl-C into an exit code before we see it
             return _stopped()
         return result if isinstance(result, int) else 0

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from narrowcast.cli._output import AsJson, Seed, notes, output, print_json, table
-from narrowcast.cli._planning import Strict
-from narrowcast.cli._spark import Explain, Master, Memory, Overwrite, columns, running, say
-from narrowcast.cli.plan_queries import Attributes, Km, Kt, Ku, Method, MethodOption, Procedure, ProcedureOption
+from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table
+from narrowcast.cli.plan.common import Strict
+from narrowcast.cli.plan.queries import Attributes, Km, Kt, Ku, Method, MethodOption, Procedure, ProcedureOption
+from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, columns, running, say
 
 
 def answer(
@@ -39,7 +39,7 @@ def answer(
     """Answer all queries by few merged ones, in one scan of the table.
 
     Each channel's rows go to `--out` as Parquet with a JSON header that says who takes what from them;
-    `narrowcast.queries.Client` takes exactly its own answers out. With `--incremental` a channel carries
+    `narrowcast.plans.queries.Client` takes exactly its own answers out. With `--incremental` a channel carries
     only the rows beyond those of the last run, repeats counted; while the queries stay, so do the channels.
 
     Examples:
@@ -48,9 +48,9 @@ def answer(
 
         narrowcast answer queries.csv places.parquet --out tuesday --incremental state --procedure exact
     """
-    from narrowcast.pipeline.answer import Merging
-    from narrowcast.pipeline.answer import answer as run
-    from narrowcast.queries import Constants
+    from narrowcast.data.answer.answer import Merging
+    from narrowcast.data.answer.answer import answer as run
+    from narrowcast.plans.queries import Constants
 
     merging = Merging(columns(attributes), method.value, procedure.value, Constants(km, kt, ku), seed)
     with running(master, memory, "answering") as (spark, report):

@@ -7,10 +7,15 @@ from typing import Annotated
 
 import typer
 
-from narrowcast.cli.adapt import adapt
 from narrowcast.cli.answer import answer
-from narrowcast.cli.calibrate import calibrate
 from narrowcast.cli.check import check
+from narrowcast.cli.deliver.adapt import adapt
+from narrowcast.cli.deliver.calibrate import calibrate
+from narrowcast.cli.deliver.publish import publish
+from narrowcast.cli.deliver.roles import broker, coordinator, edge, preflight, source
+from narrowcast.cli.deliver.subscribe import subscribe
+from narrowcast.cli.deliver.top import top
+from narrowcast.cli.deliver.up import down, up
 from narrowcast.cli.demo import demo
 from narrowcast.cli.diff import diff
 from narrowcast.cli.explain import explain
@@ -18,20 +23,14 @@ from narrowcast.cli.export import export
 from narrowcast.cli.generate import generate
 from narrowcast.cli.match import match
 from narrowcast.cli.measure import measure
-from narrowcast.cli.plan_channels import channels
-from narrowcast.cli.plan_filters import filters
-from narrowcast.cli.plan_hybrid import hybrid
-from narrowcast.cli.plan_queries import queries
-from narrowcast.cli.plan_semantic import semantic
+from narrowcast.cli.plan.channels import channels
+from narrowcast.cli.plan.filters import filters
+from narrowcast.cli.plan.hybrid import hybrid
+from narrowcast.cli.plan.queries import queries
+from narrowcast.cli.plan.semantic import semantic
 from narrowcast.cli.profile import profile
-from narrowcast.cli.publish import publish
 from narrowcast.cli.replay import replay
 from narrowcast.cli.report import report
-from narrowcast.cli.reproduce import reproduce
-from narrowcast.cli.roles import broker, coordinator, edge, preflight, source
-from narrowcast.cli.subscribe import subscribe
-from narrowcast.cli.top import top
-from narrowcast.cli.up import down, up
 from narrowcast.cli.whatif import whatif
 
 app = typer.Typer(
@@ -48,13 +47,12 @@ plan = typer.Typer(help="Plan: which way each message goes. One command per kind
 for planner in (channels, hybrid, filters, queries, semantic):
     plan.command()(planner)
 
-START, PLANS, USES, LIVE, ROLES, STUDIES = (
+START, PLANS, USES, LIVE, ROLES = (
     "Begin here",
     "A plan and whether to trust it",
     "Put a plan to use",
     "Deliver",
     "One role at a time, on many hosts",
-    "Studies",
 )
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     START: (demo, profile, match, generate, measure),
@@ -62,7 +60,6 @@ COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     USES: (export, replay, answer, calibrate),
     LIVE: (up, publish, subscribe, adapt, top, down),
     ROLES: (preflight, coordinator, source, broker, edge),
-    STUDIES: (reproduce,),
 }
 for panel, commands in COMMANDS.items():
     for command in commands:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from narrowcast.cli._output import AsJson, notes, output, print_json, table
+from narrowcast.cli.output import AsJson, notes, output, print_json, table
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:

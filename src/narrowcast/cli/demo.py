@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from narrowcast.cli._output import AsJson, Seed, notes, output, print_json, text
 from narrowcast.cli.demo_live import live
-from narrowcast.cli.plan_channels import ways_table
+from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, text
+from narrowcast.cli.plan.channels import ways_table
 
 if TYPE_CHECKING:
     from narrowcast.model.plan import Plan
@@ -101,12 +101,12 @@ def _matching(folder: Path) -> dict[str, Any]:
 
 
 def _channels(folder: Path, seed: int) -> Plan:
-    from narrowcast import channels
-    from narrowcast.channels.folder import as_plan
-    from narrowcast.cli._planning import refuse_unsound
-    from narrowcast.evaluate.channels import channels_faults
+    from narrowcast.cli.plan.common import refuse_unsound
     from narrowcast.model.intake import read_interest
     from narrowcast.model.quarantine import Quarantine
+    from narrowcast.plans import channels
+    from narrowcast.plans.channels.judge.faults import channels_faults
+    from narrowcast.plans.channels.result import as_plan
 
     tables = folder / "market"
     interest = read_interest(tables / "flows.parquet", tables / "interest.parquet", Quarantine(strict=True))
@@ -117,7 +117,8 @@ def _channels(folder: Path, seed: int) -> Plan:
 
 
 def _filters(seed: int) -> dict[str, Any]:
-    from narrowcast import filters, workloads
+    from narrowcast import workloads
+    from narrowcast.plans import filters
 
     with _step("placing filters on a multicast tree"):
         demand = workloads.tree_demand(kind="uniform", p=0.1, seed=seed)
@@ -127,7 +128,8 @@ def _filters(seed: int) -> dict[str, Any]:
 
 
 def _queries(seed: int) -> dict[str, Any]:
-    from narrowcast import queries, workloads
+    from narrowcast import workloads
+    from narrowcast.plans import queries
 
     with _step("merging range queries"):
         boxes = workloads.rectangles(n=100, seed=seed)

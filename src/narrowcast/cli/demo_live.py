@@ -23,11 +23,11 @@ def live(folder: Path, plan: Plan) -> dict[str, Any]:
 
     Where the engines are missing it says so instead; the rest of the demo needs none of them.
     """
+    from narrowcast.deliver.processes.supervise import start_detached, stop_running
     from narrowcast.errors import NarrowcastError
     from narrowcast.model.plan import save
     from narrowcast.model.tables import read_table
     from narrowcast.profiles import Matcher
-    from narrowcast.runtime.supervise import start_detached, stop_running
 
     log = read_table(folder / "market" / "messages.parquet", name="messages").slice(0, MESSAGES)
     wanted = _profiles(folder, log)
@@ -69,8 +69,8 @@ def _profiles(folder: Path, log: pa.Table) -> list[str]:
 
 async def _deliver(data: Path, log: pa.Table, wanted: list[str], expected: list[list[int]]) -> list[list[int]]:
     """What each subscription received, as row numbers of the log, in the order of arrival."""
-    from narrowcast.runtime.connect import connect
-    from narrowcast.runtime.supervise import state_of
+    from narrowcast.deliver.client.connect import connect
+    from narrowcast.deliver.processes.supervise import state_of
 
     numbered = [{**row, "number": at} for at, row in enumerate(log.to_pylist())]
     async with connect(data) as connection:

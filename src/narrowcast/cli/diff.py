@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from narrowcast.cli._output import AsJson, notes, output, print_json, table
+from narrowcast.cli.output import AsJson, notes, output, print_json, table
 from narrowcast.errors import PlanError
 
 if TYPE_CHECKING:

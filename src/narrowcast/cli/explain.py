@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from narrowcast.cli._output import AsJson, output, print_json, table, text
+from narrowcast.cli.output import AsJson, output, print_json, table, text
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:

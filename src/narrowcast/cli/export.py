@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from narrowcast.cli._output import AsJson, notes, output, print_json, table
+from narrowcast.cli.output import AsJson, notes, output, print_json, table
 
 
 class Target(StrEnum):
@@ -56,7 +56,7 @@ def export(
 
         narrowcast export plan --to aeron --out aeron --interface 192.168.1.0/24 --ttl 4
     """
-    from narrowcast.export import Options, export_plan
+    from narrowcast.exports import Options, export_plan
     from narrowcast.model.plan import load
 
     options = Options(base_address, port, ttl, interface, memberships, key, guard.value)

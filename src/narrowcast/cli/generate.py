@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from narrowcast.cli._output import AsJson, Seed, output, print_json, progress, table
+from narrowcast.cli.output import AsJson, Seed, output, print_json, progress, table
 from narrowcast.errors import InputError
 
 

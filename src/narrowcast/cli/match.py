@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from narrowcast.cli._output import AsJson, notes, output, print_json, table
+from narrowcast.cli.output import AsJson, notes, output, print_json, table
 from narrowcast.errors import InputError
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from narrowcast.cli._output import AsJson, notes, output, print_json, table
-from narrowcast.cli._spark import Explain, Master, Memory, Overwrite, columns, running, say, types
+from narrowcast.cli.output import AsJson, notes, output, print_json, table
+from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, columns, running, say, types
 
 
 def measure(
@@ -54,9 +54,9 @@ def measure(
 
         narrowcast measure market --out measured --half-life 600 --master spark://host:7077 --explain
     """
-    from narrowcast.pipeline.match import Decay
-    from narrowcast.pipeline.measure import Settings, find_inputs
-    from narrowcast.pipeline.measure import measure as run
+    from narrowcast.data.statistics.match import Decay
+    from narrowcast.data.statistics.measure import Settings, find_inputs
+    from narrowcast.data.statistics.measure import measure as run
 
     found = find_inputs(inputs)
     settings = Settings(

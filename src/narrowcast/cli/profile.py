@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from narrowcast.cli._output import AsJson, output, print_json, table
+from narrowcast.cli.output import AsJson, output, print_json, table
 
 
 def profile(

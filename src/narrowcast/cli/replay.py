@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from narrowcast.cli._output import AsJson, output, print_json, table
-from narrowcast.cli._spark import Explain, Master, Memory, Overwrite, columns, running, say
+from narrowcast.cli.output import AsJson, output, print_json, table
+from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, columns, running, say
 from narrowcast.errors import InputError
 
 
@@ -37,7 +37,7 @@ def replay(
 
         narrowcast replay plan tomorrow.parquet --key symbol --interest interest.parquet --out replayed
     """
-    from narrowcast.pipeline.replay import replay as run
+    from narrowcast.data.planning.replay import replay as run
 
     if (subscriptions is None) == (interest is None):
         raise InputError("give either --subscriptions or --interest: who wants what", name="subscriptions")

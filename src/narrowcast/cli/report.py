@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from narrowcast.cli._output import AsJson, notes, output, print_json
+from narrowcast.cli.output import AsJson, notes, output, print_json
 from narrowcast.errors import InputError
 
 
@@ -37,7 +37,7 @@ def report(
         narrowcast report plan --timeline .narrowcast/adapt
     """
     from narrowcast.model.plan import load
-    from narrowcast.web import quick_sweep, read_whatif, report_page
+    from narrowcast.reports import quick_sweep, read_whatif, report_page
 
     found = load(plan)
     asked = None

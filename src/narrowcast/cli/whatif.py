@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from narrowcast.cli._output import AsJson, notes, output, print_json, progress, table, text
+from narrowcast.cli.output import AsJson, notes, output, print_json, progress, table, text
 from narrowcast.errors import InputError, PlanError
 
 if TYPE_CHECKING:
-    from narrowcast.studies.whatif import Sweep
+    from narrowcast.evaluate.whatif import Sweep
 
 HEAD = "whatif.json"
 
@@ -63,8 +63,8 @@ def whatif(
 
         narrowcast whatif plan --k 0,5,10,20,40
     """
+    from narrowcast.evaluate.whatif import sweep
     from narrowcast.model.plan import load
-    from narrowcast.studies.whatif import sweep
 
     given = {
         "groups": groups, "sessions": sessions, "joins_per_user": joins_per_user, "rate_per_group": rate_per_group,
@@ -108,7 +108,7 @@ def _write(found: Sweep, out: Path, overwrite: bool) -> None:
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
-    from narrowcast.cli.whatif_pictures import whatif_picture
+    from narrowcast.cli.pictures.whatif import whatif_picture
     from narrowcast.model.whole_folder import whole_folder
 
     rows = pa.Table.from_pylist(found.rows())

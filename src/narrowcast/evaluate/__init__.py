@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from narrowcast.evaluate.channels import channels_cost, channels_faults
-from narrowcast.evaluate.filters import filters_cost, filters_faults
-from narrowcast.evaluate.queries import queries_cost, queries_faults
-from narrowcast.evaluate.semantic import semantic_cost, semantic_faults
 from narrowcast.evaluate.verdict import Verdict, certified, verdict
 from narrowcast.model.plan import Plan
+from narrowcast.plans.channels.judge.faults import channels_cost, channels_faults
+from narrowcast.plans.filters.judge.faults import filters_cost, filters_faults
+from narrowcast.plans.queries.judge import queries_cost, queries_faults
+from narrowcast.plans.semantic.judge.faults import semantic_cost, semantic_faults
 
 __all__ = ["JUDGES", "Verdict", "certify", "judge"]
 
@@ -35,7 +35,7 @@ def judge(plan: Plan) -> Verdict:
     Never raises for a damaged plan: what cannot be read is a fault too. O(cells · log cells).
 
     >>> import narrowcast as nc
-    >>> from narrowcast.channels.folder import as_plan
+    >>> from narrowcast.plans.channels.result import as_plan
     >>> interest = nc.Interest.from_pairs([0, 0, 1], [0, 1, 1], [5.0, 2.0])
     >>> found = judge(as_plan(nc.channels.plan(interest, groups=2, sessions=2, method="gf")))
     >>> found.sound, found.cost["useful"]

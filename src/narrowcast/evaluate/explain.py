@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from narrowcast.errors import UnsupportedError
-from narrowcast.evaluate.explain_channels import CHANNELS
-from narrowcast.evaluate.explain_filters import FILTERS
-from narrowcast.evaluate.explain_hybrid import HYBRID
-from narrowcast.evaluate.explain_queries import QUERIES
-from narrowcast.evaluate.explain_semantic import SEMANTIC
 from narrowcast.evaluate.explanation import Explanation
 from narrowcast.model.plan import Plan
+from narrowcast.plans.channels.explain.groups import CHANNELS
+from narrowcast.plans.channels.explain.unicast import HYBRID
+from narrowcast.plans.filters.explain import FILTERS
+from narrowcast.plans.queries.explain import QUERIES
+from narrowcast.plans.semantic.explain import SEMANTIC
 
 # By kind, then by what is asked about.
 EXPLAINED: dict[str, dict[str, Callable[[Plan, Any], Explanation]]] = {
@@ -31,7 +31,7 @@ def explain(plan: Plan, what: str, name: str | int) -> Explanation:
     choice is the cost of the whole plan recomputed from its definition with that one thing changed.
 
     >>> import narrowcast as nc
-    >>> from narrowcast.channels.folder import as_plan
+    >>> from narrowcast.plans.channels.result import as_plan
     >>> interest = nc.Interest.from_pairs([0, 0, 1], [0, 1, 1], [5.0, 2.0], flow_names=["IBM", "MSFT"])
     >>> plan = as_plan(nc.channels.plan(interest, groups=1, sessions=2, method="gf"))
     >>> found = explain(plan, "flow", "MSFT")

@@ -122,7 +122,7 @@ def migrate(
     under the new one has it from the move on. O(wishes · log) and an assignment of the groups.
 
     >>> import narrowcast as nc
-    >>> from narrowcast.channels.folder import as_plan
+    >>> from narrowcast.plans.channels.result import as_plan
     >>> interest = nc.Interest.from_pairs([0, 0, 1, 2], [0, 1, 1, 2], [5.0, 2.0, 1.0])
     >>> one, two = (as_plan(nc.channels.plan(interest, groups=g, sessions=3, method="gf")) for g in (1, 3))
     >>> [(step.kind, len(step.do), len(step.moves), len(step.undo)) for step in migrate(one, two, join_rate=2).steps]

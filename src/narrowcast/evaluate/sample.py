@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from narrowcast.errors import InputError, UnsupportedError
-from narrowcast.evaluate._columns import places
-from narrowcast.evaluate.delivery import delivery
+from narrowcast.evaluate.columns import places
 from narrowcast.model.plan import Plan
+from narrowcast.plans.channels.judge.delivery import delivery
 
 
 def message_faults(

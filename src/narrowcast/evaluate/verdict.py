@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from narrowcast.errors import InputError, PlanError
-from narrowcast.evaluate._compare import TOLERANCE, differences, same
+from narrowcast.evaluate.compare import TOLERANCE, differences, same
 from narrowcast.model.plan import Plan
 from narrowcast.model.seal import changed_since_sealed, seal
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from narrowcast.errors import PlanError
-from narrowcast.evaluate.delivery import delivery
-from narrowcast.evaluate.queries import QueryTables
 from narrowcast.model.plan import Plan
+from narrowcast.plans.channels.judge.delivery import delivery
+from narrowcast.plans.queries.judge import QueryTables
 
 
 class Need(NamedTuple):

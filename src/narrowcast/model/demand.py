@@ -1,57 +1,32 @@
-"""The demand a channel plan was made for, as tables of its folder and back."""
+"""The demand as the statistics have it at one moment: what every decision of this room is about."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from narrowcast.model._arrays import Ints
-from narrowcast.model.interest import Interest
-from narrowcast.model.plan import Plan
+from narrowcast.model import Interest
 
 
-def interest_tables(interest: Interest) -> dict[str, Any]:
-    """The interest as the tables `flows` and `interest`, flows in their order."""
-    import pyarrow as pa
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """Who wants what and how fast it flows, at `time` (seconds).
 
-    flows = names_of(interest.flow_names, np.arange(interest.n_flows))
-    pairs = {
-        "flow": names_of(interest.flow_names, interest.flow_of_pair),
-        "subscriber": names_of(interest.user_names, interest.users),
-    }
-    return {"flows": pa.table({"flow": flows, "rate": interest.rates}), "interest": pa.table(pairs)}
-
-
-def interest_of(plan: Plan) -> Interest:
-    """The interest a channels or hybrid plan was made for; users in the order of their first wish.
-
-    >>> import narrowcast as nc
-    >>> from narrowcast.channels.folder import as_plan
-    >>> interest = nc.Interest.from_pairs([0, 0, 1], [0, 1, 1], [5.0, 2.0], flow_names=["IBM", "MSFT"])
-    >>> interest_of(as_plan(nc.channels.plan(interest, groups=2, sessions=2, method="gf"))).flow_names
-    ('IBM', 'MSFT')
+    `interest` has names and smoothed rates: what to plan for. `latest` has the rates of the time since the
+    demand before alone, which no plan has seen yet: what plans are tried on. `profiles` are the texts of the
+    subscriptions, `nodes` the brokers they are behind, `messages` a sample (an Arrow table with a column
+    `_broker`), as far as a kind of plan needs them.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
-    flows, pairs = plan.tables["flows"], plan.tables["interest"]
-    names = flows["flow"].cast(pa.string()).combine_chunks()
-    users = pairs["subscriber"].cast(pa.string()).combine_chunks()
-    user_names = users.unique()
-    return Interest.from_pairs(
-        pc.index_in(pairs["flow"].cast(pa.string()), value_set=names).to_numpy(),
-        pc.index_in(users, value_set=user_names).to_numpy(),
-        flows["rate"].to_numpy(),
-        flow_names=names.to_pylist(),
-        user_names=user_names.to_pylist(),
-    )
+    time: float
+    interest: Interest
+    latest: Interest | None = None
+    profiles: Mapping[str, str] = field(default_factory=dict)
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    messages: Any = None
 
-
-def names_of(names: tuple[str, ...] | None, indices: Ints) -> Any:
-    """The names at these indices as an Arrow array; without names, the indices as text."""
-    import pyarrow as pa
-
-    if names is None:
-        return pa.array(indices).cast(pa.string())
-    return pa.array(names, pa.string()).take(pa.array(indices))
+    @property
+    def unseen(self) -> Demand:
+        """The same with the rates of the last stretch alone."""
+        return self if self.latest is None else replace(self, interest=self.latest)

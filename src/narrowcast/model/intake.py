@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from narrowcast.errors import InputError
-from narrowcast.model._arrays import Bools, Floats, Ints
+from narrowcast.model.arrays import Bools, Floats, Ints
 from narrowcast.model.interest import Interest
 from narrowcast.model.quarantine import Quarantine, Sieve
 from narrowcast.model.tables import read_table

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from narrowcast.errors import InputError
-from narrowcast.model._arrays import Floats, Ints, amounts, distinct, frozen, indices
+from narrowcast.model.arrays import Floats, Ints, amounts, distinct, frozen, indices
 
 # Costs are sums of rates times users, and searches square them.
 LARGEST = 1e70

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from narrowcast.errors import InputError
-from narrowcast.model._arrays import Bools
+from narrowcast.model.arrays import Bools
 
 SCHEMA = ("file", "row", "reason")
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from narrowcast.errors import InputError
-from narrowcast.model._arrays import Floats, Ints, amounts, frozen, indices
+from narrowcast.model.arrays import Floats, Ints, amounts, frozen, indices
 
 ROLES = ("source", "gateway", "interior")
 

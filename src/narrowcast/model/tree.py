@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from narrowcast.errors import InputError
-from narrowcast.model._arrays import Bools, Floats, Ints, amounts, frozen, indices
+from narrowcast.model.arrays import Bools, Floats, Ints, amounts, frozen, indices
 
 
 @dataclass(frozen=True, eq=False, init=False)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrowcast.errors import InputError
-from narrowcast.kernels.paths import sum_along
 from narrowcast.model.topology import Topology
+from narrowcast.network.kernels.paths import sum_along
 
 MAX_BROKERS = 5_000  # four matrices of n² numbers: 700 MB at this size
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrowcast.errors import InputError
-from narrowcast.kernels.paths import OUTSIDE, join_at_broker, join_in_order, nearest_first, shortest_path_tree
+from narrowcast.network.kernels.paths import OUTSIDE, join_at_broker, join_in_order, nearest_first, shortest_path_tree
 from narrowcast.network.paths import Paths
 
 Edges = list[tuple[int, int]]

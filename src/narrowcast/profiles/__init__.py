@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from narrowcast.profiles.profile import Profile
 
 if TYPE_CHECKING:
-    from narrowcast.profiles.matcher import Matcher
+    from narrowcast.profiles.match.matcher import Matcher
 
 __all__ = ["Matcher", "Profile"]
 
@@ -16,5 +16,5 @@ __all__ = ["Matcher", "Profile"]
 def __getattr__(name: str) -> object:
     """The Matcher loads on first use: a profile needs neither NumPy nor numba."""
     if name == "Matcher":
-        return import_module("narrowcast.profiles.matcher").Matcher
+        return import_module("narrowcast.profiles.match.matcher").Matcher
     raise AttributeError(f"module 'narrowcast.profiles' has no attribute {name!r}")

@@ -20,10 +20,10 @@ from datetime import datetime
 from typing import Any, cast
 
 from narrowcast.errors import ProfileError
-from narrowcast.profiles.builder import OPERATORS, read_moment
-from narrowcast.profiles.like import EscapeError, read_pattern, write_pattern
 from narrowcast.profiles.limits import LIMITS, check_size
-from narrowcast.profiles.syntax import (
+from narrowcast.profiles.sql.builder import OPERATORS, read_moment
+from narrowcast.profiles.sql.like import EscapeError, read_pattern, write_pattern
+from narrowcast.profiles.sql.syntax import (
     Between,
     Compare,
     Expression,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from narrowcast.errors import ProfileError
-from narrowcast.profiles.normal_form import exceeds
-from narrowcast.profiles.syntax import And, Expression, IsTrue, Not, Or, count_terms
+from narrowcast.profiles.algebra.normal_form import exceeds
+from narrowcast.profiles.sql.syntax import And, Expression, IsTrue, Not, Or, count_terms
 
 
 @dataclass(frozen=True, slots=True)

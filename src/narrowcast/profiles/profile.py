@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from narrowcast.profiles import syntax
-from narrowcast.profiles.compare import covered, disjoint
+from narrowcast.profiles.algebra.compare import covered, disjoint
+from narrowcast.profiles.algebra.normal_form import Box, boxes
 from narrowcast.profiles.limits import LIMITS, UNBOUND, Limits, check
-from narrowcast.profiles.normal_form import Box, boxes
-from narrowcast.profiles.syntax import And, Expression, IsNull, Kind, Not, Or
-from narrowcast.profiles.text import to_text
-from narrowcast.profiles.truth import truth
+from narrowcast.profiles.sql import syntax
+from narrowcast.profiles.sql.syntax import And, Expression, IsNull, Kind, Not, Or
+from narrowcast.profiles.sql.text import to_text
+from narrowcast.profiles.sql.truth import truth
 
 # More boxes than this are not made; such profiles are compared through their parts.
 MOST_BOXES = 20_000
@@ -41,13 +41,13 @@ class Profile:
 
         Raises ProfileError, one line that names the place and how to fix it.
         """
-        from narrowcast.profiles.parse import parse
+        from narrowcast.profiles.sql.parse import parse
 
         return cls(check(text, parse, UNBOUND if limits is None else limits))
 
     @classmethod
     def from_expression(cls, expression: Expression) -> Profile:
-        """From nodes of `narrowcast.profiles.syntax`. No limits apply."""
+        """From nodes of `narrowcast.profiles.sql.syntax`. No limits apply."""
         return cls(expression)
 
     @classmethod

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from narrowcast.channels import ChannelPlan, HybridPlan
-from narrowcast.channels.folder import as_plan, hybrid_as_plan
-from narrowcast.evaluate.channels import channels_cost, channels_faults, differences
 from narrowcast.model import Interest
 from narrowcast.model.plan import Plan
+from narrowcast.plans.channels import ChannelPlan, HybridPlan
+from narrowcast.plans.channels.judge.faults import channels_cost, channels_faults, differences
+from narrowcast.plans.channels.result import as_plan, hybrid_as_plan
 
 
 def exam_channels(strategy: Callable[[Interest, int, int, int], ChannelPlan]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import TypeVar
 
-from narrowcast.transport import Address, Carrier, ConflictError, Link, Log, Overlay, Registry
+from narrowcast.deliver.transport import Address, Carrier, ConflictError, Link, Log, Overlay, Registry
 
 Item = TypeVar("Item")
 Open = Callable[[str], Awaitable[Carrier]]

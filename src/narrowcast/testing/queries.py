@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from narrowcast.queries import MergePlan
+from narrowcast.plans.queries import MergePlan
 
 
 def exam_queries(method: Callable[[NDArray[np.float64], int], MergePlan]) -> None:

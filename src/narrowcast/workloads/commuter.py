@@ -8,10 +8,10 @@ import numpy as np
 
 from narrowcast.errors import InputError
 from narrowcast.model import Interest
-from narrowcast.model._arrays import Bools, Floats, Ints, frozen
-from narrowcast.workloads._checks import generator, number, whole
-from narrowcast.workloads._checks import share as a_share
-from narrowcast.workloads._draw import rank_weights, smallest
+from narrowcast.model.arrays import Bools, Floats, Ints, frozen
+from narrowcast.workloads.checks import generator, number, whole
+from narrowcast.workloads.checks import share as a_share
+from narrowcast.workloads.draw import rank_weights, smallest
 
 HOUR = 3600.0
 SLOT = 900.0  # seconds for which the weather of a workload stays the same

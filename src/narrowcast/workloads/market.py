@@ -9,12 +9,12 @@ from scipy.optimize import brentq
 
 from narrowcast.errors import InputError
 from narrowcast.model import Interest
-from narrowcast.model._arrays import Floats, Ints, frozen
-from narrowcast.workloads._checks import generator, number, whole
-from narrowcast.workloads._checks import share as a_share
-from narrowcast.workloads._draw import CHUNK, distinct_ranks, rank_weights, smallest
-from narrowcast.workloads._turn import turn
+from narrowcast.model.arrays import Floats, Ints, frozen
+from narrowcast.workloads.checks import generator, number, whole
+from narrowcast.workloads.checks import share as a_share
+from narrowcast.workloads.draw import CHUNK, distinct_ranks, rank_weights, smallest
 from narrowcast.workloads.names import tickers
+from narrowcast.workloads.turn import turn
 
 
 @dataclass(frozen=True, eq=False)

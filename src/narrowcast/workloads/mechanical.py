@@ -8,8 +8,8 @@ import numpy as np
 
 from narrowcast.errors import InputError
 from narrowcast.model import Interest
-from narrowcast.model._arrays import Ints
-from narrowcast.workloads._checks import generator, number, share, whole
+from narrowcast.model.arrays import Ints
+from narrowcast.workloads.checks import generator, number, share, whole
 
 #: What a topic is about decides who listens; roles of a middleware cell, by share of its processes.
 SCOPES = ("everyone", "role", "node", "pair")

@@ -9,8 +9,8 @@ import rustworkx as rx
 
 from narrowcast.errors import InputError
 from narrowcast.model import Topology
-from narrowcast.model._arrays import Bools, Floats, Ints
-from narrowcast.workloads._checks import choice, generator, number, share, whole
+from narrowcast.model.arrays import Bools, Floats, Ints
+from narrowcast.workloads.checks import choice, generator, number, share, whole
 from narrowcast.workloads.real_networks import real_network
 
 MODELS = ("waxman", "transit-stub")

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from narrowcast.errors import InputError
 from narrowcast.model import Topology
-from narrowcast.model._arrays import Ints, frozen
-from narrowcast.workloads._checks import generator, number, share, whole
+from narrowcast.model.arrays import Ints, frozen
+from narrowcast.workloads.checks import generator, number, share, whole
 
 #: Readings are whole numbers in [0, SCALE): profile texts stay short and mean exactly what they say.
 SCALE = 1_000_000

@@ -6,11 +6,11 @@ import numpy as np
 
 from narrowcast.errors import InputError
 from narrowcast.model import Interest
-from narrowcast.model._arrays import frozen
-from narrowcast.workloads._checks import generator, whole
-from narrowcast.workloads._checks import share as a_share
-from narrowcast.workloads._draw import distinct_ranks
-from narrowcast.workloads._turn import turn
+from narrowcast.model.arrays import frozen
+from narrowcast.workloads.checks import generator, whole
+from narrowcast.workloads.checks import share as a_share
+from narrowcast.workloads.draw import distinct_ranks
+from narrowcast.workloads.turn import turn
 
 
 def random(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from narrowcast.model import Tree
-from narrowcast.model._arrays import Floats, Ints, frozen
-from narrowcast.workloads._checks import choice, generator, share, whole
+from narrowcast.model.arrays import Floats, Ints, frozen
+from narrowcast.workloads.checks import choice, generator, share, whole
 from narrowcast.workloads.tree_demand import TreeDemand
 from narrowcast.workloads.union import Words, levels_up
 

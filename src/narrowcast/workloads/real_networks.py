@@ -12,7 +12,7 @@ import numpy as np
 import rustworkx as rx
 
 from narrowcast.errors import InputError, UnsupportedError
-from narrowcast.model._arrays import Floats, Ints
+from narrowcast.model.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

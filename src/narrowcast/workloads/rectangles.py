@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from narrowcast.errors import InputError
-from narrowcast.model._arrays import Floats, Ints
-from narrowcast.workloads._checks import generator, number, share, whole
+from narrowcast.model.arrays import Floats, Ints
+from narrowcast.workloads.checks import generator, number, share, whole
 
 #: Draws of a place before it is moved inside by force; only a spread far beyond the space needs that.
 TRIES = 64

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.model import Tree
-from narrowcast.model._arrays import Bools, Floats, Ints, amounts, frozen
-from narrowcast.workloads._checks import choice, generator, number, share, whole
+from narrowcast.model.arrays import Bools, Floats, Ints, amounts, frozen
+from narrowcast.workloads.checks import choice, generator, number, share, whole
 from narrowcast.workloads.union import Words, pack, sizes_of, unions, unpack
 
 KINDS = ("uniform", "locality", "commuters")

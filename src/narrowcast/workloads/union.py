@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrowcast.model import Tree
-from narrowcast.model._arrays import Bools, Floats, Ints
+from narrowcast.model.arrays import Bools, Floats, Ints
 
 Words = NDArray[np.uint64]
 

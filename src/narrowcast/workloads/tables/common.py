@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from narrowcast.model import Interest, Topology
-from narrowcast.model._arrays import Floats, Ints
+from narrowcast.model.arrays import Floats, Ints
 from narrowcast.workloads.overlay_clients import START_US, names_of
 from narrowcast.workloads.tables import faults, schemas
 from narrowcast.workloads.tables.source import BATCH, Source, pick, table_source

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from narrowcast.model._arrays import Ints
-from narrowcast.workloads._checks import number, whole
+from narrowcast.model.arrays import Ints
+from narrowcast.workloads.checks import number, whole
 from narrowcast.workloads.commuter import HOUR, SLOT, Commuter, commuter
 from narrowcast.workloads.overlay_clients import START_US
 from narrowcast.workloads.tables import faults, schemas

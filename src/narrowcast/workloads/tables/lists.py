@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrowcast.model import Interest
-from narrowcast.model._arrays import Ints
+from narrowcast.model.arrays import Ints
 
 #: Symbols, topics or items per profile: each counts as a term, and a profile may have 64.
 PER_PROFILE = 40

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from narrowcast.model import Interest
-from narrowcast.model._arrays import Floats
+from narrowcast.model.arrays import Floats
 from narrowcast.workloads.market import MarketShape, market, market_shape
 from narrowcast.workloads.names import companies, market_names, sectors
 from narrowcast.workloads.overlay import overlay

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from narrowcast.model import Topology
-from narrowcast.model._arrays import Floats
-from narrowcast.workloads._checks import number, whole
-from narrowcast.workloads._checks import share as a_share
+from narrowcast.model.arrays import Floats
+from narrowcast.workloads.checks import number, whole
+from narrowcast.workloads.checks import share as a_share
 from narrowcast.workloads.overlay import overlay
 from narrowcast.workloads.overlay_clients import SCALE, arcs, names_of
 from narrowcast.workloads.rectangles import published_space, rectangles

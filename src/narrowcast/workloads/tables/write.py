@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from narrowcast.model.whole_folder import whole_folder
-from narrowcast.workloads._checks import choice, share, whole
+from narrowcast.workloads.checks import choice, share, whole
 from narrowcast.workloads.tables.commuter import commuter_tables
 from narrowcast.workloads.tables.market import market_tables
 from narrowcast.workloads.tables.places import overlay_tables, rectangles_tables, tree_demand_tables

@@ -1,0 +1,79 @@
+"""`narrowcast publish`: messages from a file or from standard input."""
+
+from __future__ import annotations
+
+import json as json_lines
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from narrowcast.cli.deliver.running import Url
+from narrowcast.cli.output import AsJson, output, print_json
+
+STEP = 1000
+
+
+def publish(
+    messages: Annotated[
+        str, typer.Argument(help="Parquet, CSV or JSON lines; - reads JSON lines from standard input.")
+    ] = "-",
+    url: Url = ".narrowcast",
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, help="Messages per second; as fast as it goes if not given.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Publish messages. When it returns, all of them are in the durable log.
+
+    Examples:
+
+        narrowcast publish market/messages.parquet --rate 500
+
+        echo '{"symbol": "IBM", "price": 101}' | narrowcast publish
+    """
+    from narrowcast.deliver.client.connect import connect
+
+    rows = islice(_rows(messages), limit)
+    step = STEP if rate is None else max(1, min(STEP, int(rate / 20)))
+    sent, begun = 0, time.perf_counter()
+    with connect(url) as connection:
+        while chunk := list(islice(rows, step)):
+            sent += connection.publish(chunk)
+            if rate is not None:
+                time.sleep(max(0.0, begun + sent / rate - time.perf_counter()))
+    seconds = time.perf_counter() - begun
+    if json:
+        print_json({"messages": sent, "seconds": seconds})
+    else:
+        output.print(f"{sent:,} messages in the log after {seconds:.2f} s")
+
+
+def _rows(source: str) -> Iterator[dict[str, Any]]:
+    if source == "-":
+        yield from _lines()
+        return
+    from narrowcast.model.tables import read_table
+
+    for batch in read_table(Path(source), name="messages").to_batches(max_chunksize=STEP):
+        for row in batch.to_pylist():
+            yield {name: value for name, value in row.items() if value is not None}
+
+
+def _lines() -> Iterator[dict[str, Any]]:
+    from narrowcast.errors import InputError
+
+    for number, line in enumerate(sys.stdin, 1):
+        if line.strip():
+            try:
+                row = json_lines.loads(line)
+            except ValueError as error:
+                raise InputError(f"standard input, line {number}: not JSON: {error}", name="messages") from None
+            if not isinstance(row, dict):
+                raise InputError(f"standard input, line {number}: a message is an object", name="messages", got=line)
+            yield row

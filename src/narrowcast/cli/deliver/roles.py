@@ -1,0 +1,68 @@
+"""`narrowcast coordinator|source|broker|edge` and `narrowcast preflight`: a system's processes one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrowcast.cli.output import AsJson, notes, output, print_json, table
+
+Config = Annotated[Path, typer.Option(help="The TOML file of this process.")]
+
+
+def coordinator(config: Config) -> None:
+    """Run a coordinator: plans, and moves the system from plan to plan. Several may run; one leads."""
+    _run("coordinator", config)
+
+
+def source(config: Config) -> None:
+    """Run the source of a shard: reads the log and sends frames to channels. Several may run."""
+    _run("source", config)
+
+
+def broker(config: Config) -> None:
+    """Run a broker of the overlay: passes frames on along the plan's trees."""
+    _run("broker", config)
+
+
+def edge(config: Config) -> None:
+    """Run a standing edge: the subscriptions of its file, each written to a file that survives a kill."""
+    _run("edge", config)
+
+
+def preflight(
+    config: Config,
+    role: Annotated[
+        str | None, typer.Option(help="Check what this role needs: coordinator, source, broker, edge.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Check a host before anything starts: every problem at once, each with its fix."""
+    import asyncio
+
+    from narrowcast.deliver.processes.configuration import read_configuration
+    from narrowcast.deliver.processes.preflight import check_configuration
+
+    problems = asyncio.run(check_configuration(read_configuration(config), role))
+    if json:
+        print_json({"problems": [{"what": p.what, "fix": p.fix, "fatal": p.fatal} for p in problems]})
+    elif problems:
+        rows = [("stops" if p.fatal else "note", p.what, p.fix) for p in problems]
+        output.print(table(f"Problems of {config}", ("", "what", "fix"), rows))
+    else:
+        notes.print("nothing is in the way")
+    if any(problem.fatal for problem in problems):
+        raise typer.Exit(1)
+
+
+def _run(role: str, path: Path) -> None:
+    import asyncio
+
+    from narrowcast.deliver.processes.configuration import read_configuration
+    from narrowcast.deliver.processes.roles import run_role
+
+    config = read_configuration(path)
+    notes.print(f"{role} starts; Ctrl-C ends it")
+    asyncio.run(run_role(role, config))

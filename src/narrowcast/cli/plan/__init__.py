@@ -1,0 +1,1 @@
+"""`narrowcast plan`: one command per kind of plan."""

@@ -1,0 +1,187 @@
+"""`narrowcast plan queries`: which range queries to answer together."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table, text
+from narrowcast.cli.plan.common import Out, Overwrite, Strict, show, write
+from narrowcast.cli.spark import columns
+from narrowcast.errors import InputError
+
+if TYPE_CHECKING:
+    from narrowcast.plans.queries import GridHistogram, MergePlan, PointCounts
+
+
+class Method(StrEnum):
+    pair = "pair"
+    directed = "directed"
+    cluster = "cluster"
+    all_partitions = "partition"  # str has a method of that name
+    exhaustive = "exhaustive"
+
+
+class Procedure(StrEnum):
+    rectangle = "rectangle"
+    polygon = "polygon"
+    exact = "exact"
+
+
+class Sizes(StrEnum):
+    area = "area"
+    counts = "counts"
+    histogram = "histogram"
+
+
+Attributes = Annotated[
+    str | None, typer.Option(help="The attributes to merge along, as lat,lon. Default: those that all queries name.")
+]
+MethodOption = Annotated[
+    Method, typer.Option(help="pair is fast; directed is better; partition is optimal, for up to 22 queries.")
+]
+ProcedureOption = Annotated[
+    Procedure, typer.Option(help="Bounding rectangle; polygon, a union of few; exact, disjoint pieces and no waste.")
+]
+Km = Annotated[float, typer.Option(min=0, help="Cost of a merged query.")]
+Kt = Annotated[float, typer.Option(min=0, help="Cost of sending a row.")]
+Ku = Annotated[float, typer.Option(min=0, help="Cost of a row to a client that did not ask for it.")]
+
+
+def queries(
+    queries: Annotated[Path, typer.Argument(help="The queries table: query, client, profile (a range).")],
+    attributes: Attributes = None,
+    method: MethodOption = Method.pair,
+    procedure: ProcedureOption = Procedure.rectangle,
+    km: Km = 365e-5,
+    kt: Kt = 3.25e-5,
+    ku: Ku = 0.16e-5,
+    table: Annotated[
+        Path | None, typer.Option(help="The data that the queries ask, to take sizes from. Default: sizes are areas.")
+    ] = None,
+    sizes: Annotated[
+        Sizes | None, typer.Option(help="area; with --table counts (exact, the default) or histogram (for large data).")
+    ] = None,
+    map: Annotated[
+        Path | None, typer.Option("--map", help="Draw queries and merged queries to this .png, .svg or .pdf.")
+    ] = None,
+    out: Out = None,
+    overwrite: Overwrite = False,
+    strict: Strict = False,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> None:
+    """Answer many overlapping range queries by few merged ones that are sent once to all who asked.
+
+    Every plan is checked by code that had no part in making it before it is written: each query lies
+    inside the merged query that answers it.
+
+    Examples:
+
+        narrowcast plan queries queries.parquet --out plan --map map.png
+
+        narrowcast plan queries queries.csv --table places.parquet --attributes lat,lon --procedure polygon
+    """
+    from narrowcast.evaluate import certify
+    from narrowcast.model.plan import fingerprint
+    from narrowcast.model.quarantine import Quarantine
+    from narrowcast.plans import queries as planner
+    from narrowcast.plans.queries.intake import check_bounded, read_queries, shared_attributes
+    from narrowcast.plans.queries.result import as_plan
+
+    by = _by(table, sizes)
+    aside = Quarantine(strict=strict)
+    asked = read_queries(queries, aside)
+    if not asked:
+        raise InputError(f"{queries}: no query is left to plan: {aside.rows[0][2] if aside.rows else 'it has no row'}")
+    along = shared_attributes(asked, columns(attributes))
+    boxes = planner.range_boxes([query.profile for query in asked], along)
+    if by is Sizes.area:
+        check_bounded(asked, boxes, along)
+    with notes.status("planning"):
+        size = None if table is None or by is Sizes.area else _size(table, along, by)
+        merged = planner.merge(
+            boxes, method.value, km=km, kt=kt, ku=ku, procedure=procedure.value, size=size, seed=seed
+        )
+    inputs = {"queries": queries} | ({} if table is None else {"table": table})
+    plan = as_plan(
+        merged,
+        along,
+        boxes=boxes,
+        names=[query.query for query in asked],
+        clients=[query.client for query in asked],
+        parameters={"size": by.value, "attributes": list(along)},
+        inputs={name: fingerprint(path) for name, path in inputs.items()},
+    )
+    with notes.status("checking"):
+        plan = certify(plan)
+    if map is not None:
+        from narrowcast.cli.pictures.queries import map_picture
+
+        map_picture(merged, boxes, along, map)
+    write(plan, out, aside, overwrite=overwrite)
+    if json:
+        sets = [[{"query": asked[q].query, "client": asked[q].client} for q in members] for members in merged.sets]
+        print_json({
+            "queries": len(asked), "merged": len(merged.sets), "channels": merged.terms.amounts.channels,
+            "attributes": along, "sets": sets, "cost": plan.cost, "baselines": plan.baselines,
+            "saved": merged.saved, "set_aside": len(aside.rows), "map": map, "out": out,
+        })  # fmt: skip
+        return
+    clients, channels = len({query.client for query in asked}), merged.terms.amounts.channels
+    headline = (
+        f"[bold]{len(asked):,} queries of {clients:,} client{'s' * (clients != 1)}[/] answered by "
+        f"{len(merged.sets):,} on {channels:,} channel{'s' * (channels != 1)}: cost {text(merged.cost)}, "
+        f"{merged.saved:.1%} below answering each alone"
+    )
+    show(plan, headline, {"narrowcast": merged.cost, "each alone": merged.baseline}, "narrowcast", out)
+    _show_sets(merged, [query.query for query in asked])
+
+
+def _by(data: Path | None, sizes: Sizes | None) -> Sizes:
+    if sizes is None:
+        return Sizes.area if data is None else Sizes.counts
+    if (data is None) != (sizes is Sizes.area):
+        wrong = "needs --table" if data is None else "takes no --table"
+        raise InputError(f"--sizes {sizes.value} {wrong}", name="sizes", got=sizes.value)
+    return sizes
+
+
+def _size(data: Path, along: tuple[str, ...], by: Sizes) -> PointCounts | GridHistogram:
+    """The rows as points. What is no number lies in no range and has no size."""
+    import numpy as np
+    import pyarrow as pa
+
+    from narrowcast.model.tables import read_table
+    from narrowcast.plans.queries import GridHistogram, PointCounts
+
+    rows = read_table(data, name="data", columns=along)
+    points = np.empty((rows.num_rows, len(along)))
+    for j, name in enumerate(along):
+        kind = rows[name].type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            raise InputError(f"{data}: column {name!r} is {kind}; ranges are over numbers", name=name, got=str(kind))
+        points[:, j] = rows[name].cast(pa.float64(), safe=False).to_numpy()
+    points = points[np.isfinite(points).all(axis=1)]
+    if by is Sizes.counts:
+        return PointCounts(points)
+    return GridHistogram.from_points(points, bins=_bins(len(along)))
+
+
+def _bins(d: int) -> int:
+    """As many steps as leave the grid a few million cells."""
+    return max(1, min(64, int(4e6 ** (1 / d)) - 1))
+
+
+def _show_sets(merged: MergePlan, names: list[str]) -> None:
+    """The sets that answer most queries."""
+    largest: list[Any] = sorted(range(len(merged.sets)), key=lambda at: (-len(merged.sets[at]), at))[:10]
+    rows = []
+    for at in largest:
+        members = [names[q] for q in merged.sets[at]]
+        more = f" and {len(members) - 6:,} more" if len(members) > 6 else ""
+        rows.append((at, len(members), float(merged.sizes[at]), ", ".join(members[:6]) + more))
+    output.print(table("Largest sets", ("set", "queries", "size", "which"), rows, numbers=("set", "queries", "size")))

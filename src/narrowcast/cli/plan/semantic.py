@@ -1,0 +1,253 @@
+"""`narrowcast plan semantic`: channels on an overlay of brokers, with a map and a reason for each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table, text
+from narrowcast.cli.plan.common import Out, Overwrite, Strict, show, write
+from narrowcast.errors import InputError
+
+if TYPE_CHECKING:
+    from narrowcast.model import Topology
+    from narrowcast.model.plan import Plan
+    from narrowcast.plans.semantic import ChannelReason, SemanticPlan
+    from narrowcast.plans.semantic.intake import Clients
+
+
+class Variant(StrEnum):
+    search = "search"
+    semcast = "semcast"
+    merge = "merge"
+    noise_merge = "noise-merge"
+    central = "central"
+
+
+class Rendezvous(StrEnum):
+    best = "best"
+    random = "random"
+
+
+Nodes = Annotated[Path | None, typer.Option(help="The nodes table: node, role (source, gateway, interior), [x, y].")]
+Source = Annotated[str | None, typer.Option(help="The broker of all publishers, where messages have no source column.")]
+Cap = Annotated[int | None, typer.Option(min=1, help="At most so many channels.")]
+HalfLife = Annotated[float | None, typer.Option(min=0, help="A message so many messages back counts half.")]
+Latency = Annotated[
+    float | None, typer.Option(min=0, help="Be at every gateway within this delay. A client's own bound goes first.")
+]
+
+
+def semantic(
+    topology: Annotated[Path, typer.Argument(help="The topology table: u, v, [cost], [delay].")],
+    subscriptions: Annotated[
+        Path, typer.Argument(help="The subscriptions table: subscriber, profile (SQL or XPath), node, [latency_bound].")
+    ],
+    messages: Annotated[
+        Path,
+        typer.Argument(
+            help="The messages of the statistics window: attributes, [source], [xml]; or what narrowcast measure wrote."
+        ),
+    ],
+    nodes: Nodes = None,
+    source: Source = None,
+    variant: Annotated[Variant, typer.Option(help="search is ours; the others are as published.")] = Variant.search,
+    max_channels: Cap = None,
+    rendezvous: Annotated[
+        Rendezvous, typer.Option(help="best: least total for these sources; random, as published.")
+    ] = Rendezvous.best,
+    half_life: HalfLife = None,
+    latency_bound: Latency = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the overlay, a colour per channel, to this .png, .svg or .pdf.")
+    ] = None,
+    out: Out = None,
+    overwrite: Overwrite = False,
+    strict: Strict = False,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> None:
+    """Give messages channels on an overlay of brokers: which content goes to which gateways, over which tree.
+
+    Every plan is checked by code that had no part in making it before it is written: whoever matches a
+    message is reached, by any message, seen or not.
+
+    Examples:
+
+        narrowcast plan semantic topology.parquet subscriptions.parquet messages.parquet --out plan --picture map.png
+
+        narrowcast plan semantic topology.csv subscriptions.csv messages.csv --nodes nodes.csv --max-channels 50
+
+        narrowcast plan semantic topology.csv subscriptions.csv measured --source b0
+    """
+    import numpy as np
+
+    from narrowcast.evaluate import certify
+    from narrowcast.model.plan import fingerprint
+    from narrowcast.model.quarantine import Quarantine
+    from narrowcast.plans import semantic as planner
+    from narrowcast.plans.semantic.folder import as_plan
+    from narrowcast.plans.semantic.intake import answerable, read_clients, read_messages, read_overlay
+    from narrowcast.plans.semantic.statistics import is_measured
+
+    aside = Quarantine(strict=strict)
+    overlay = read_overlay(topology, nodes, aside)
+    given = read_clients(subscriptions, overlay, aside)
+    at = None if source is None else _broker(source, overlay.names or ())
+    measured = is_measured(messages)
+    window: Any
+    brokers: Any
+    if measured:
+        window, brokers = _statistics(messages, at, half_life), None if at is None else np.array([at])
+    else:
+        window, brokers = read_messages(messages, overlay, aside, given.profiles)
+        given = answerable(given, window, subscriptions, aside)
+        brokers = brokers if at is None else np.full(window.num_rows, at)
+        if not window.num_rows:
+            raise InputError(f"{messages}: no message is left: {aside.rows[-1][2] if aside.rows else 'it has no row'}")
+    bounds = _bounds(given, latency_bound, overlay, brokers, strict=strict)
+    with notes.status("planning"):
+        made = planner.plan(
+            overlay, given.profiles, given.clients, window, None if measured else brokers, variant.value, max_channels,
+            rendezvous.value, seed, half_life=half_life or None, latency_bound=bounds,
+        )  # fmt: skip
+    inputs = {"topology": topology, "subscriptions": subscriptions, "messages": messages}
+    inputs |= {} if nodes is None else {"nodes": nodes}
+    plan = as_plan(
+        made,
+        window,
+        None if measured else brokers,
+        client_names=given.names,
+        parameters={"latency_bound": latency_bound},
+        inputs={name: fingerprint(path) for name, path in inputs.items()},
+    )
+    with notes.status("checking"):
+        plan = certify(plan)
+    reasons = [] if brokers is None or measured else planner.channel_reasons(made, window, brokers)
+    if picture is not None:
+        from narrowcast.cli.pictures.semantic import overlay_picture
+
+        overlay_picture(made, plan, _positions(nodes, overlay.names or ()), picture)
+    write(plan, out, aside, overwrite=overwrite)
+    if json:
+        print_json(_told(made, plan, reasons) | {"set_aside": len(aside.rows), "picture": picture, "out": out})
+        return
+    _show(made, plan, reasons, out)
+
+
+def _statistics(folder: Path, source: int | None, half_life: float | None) -> Any:
+    """What was measured of one source's messages; of what is measured no message is known, so none can fade."""
+    from narrowcast.plans.semantic import Statistics
+
+    if half_life:
+        raise InputError(
+            "--half-life needs messages; this folder holds what was measured of them",
+            name="half_life",
+            hint="give it to narrowcast measure",
+        )
+    return Statistics.from_folder(folder, source)
+
+
+def _broker(name: str, names: tuple[str, ...]) -> int:
+    if name not in names:
+        raise InputError(f"--source {name}: no such broker in the topology", name="source", got=name)
+    return names.index(name)
+
+
+def _bounds(given: Clients, for_all: float | None, overlay: Topology, brokers: Any, *, strict: bool) -> Any:
+    """Each client's own bound, else the one for all. A client that asks for the impossible is told."""
+    import numpy as np
+
+    from narrowcast.plans.semantic.methods.bounds import within_reach
+
+    asked = np.full(len(given.names), np.inf) if given.bounds is None else given.bounds
+    asked = np.where(np.isinf(asked) & (for_all is not None), for_all or np.inf, asked)
+    if np.isinf(asked).all():
+        return None
+    if brokers is None or strict:
+        return asked
+    kept = within_reach(overlay, given.clients, brokers, asked)
+    late = np.flatnonzero(kept > asked)
+    for i in late[:3].tolist():
+        notes.print(
+            f"{given.names[i]}: asks for {asked[i]:g}; the quickest way takes {kept[i]:g}, so that is its bound",
+            soft_wrap=True, markup=False, style="yellow",
+        )  # fmt: skip
+    if late.size > 3:
+        notes.print(f"{late.size - 3:,} more clients ask for less than the quickest way takes", style="yellow")
+    return kept
+
+
+def _positions(nodes: Path | None, names: tuple[str, ...]) -> Any:
+    """Where brokers stand, if the nodes table says so in columns x and y, or lon and lat."""
+    import numpy as np
+
+    from narrowcast.model.tables import read_table
+
+    if nodes is None:
+        return None
+    found = read_table(nodes, name="nodes")
+    for columns in (("x", "y"), ("lon", "lat")):
+        if set(columns) <= set(found.column_names):
+            rows = zip(*(found[name].to_pylist() for name in ("node", *columns)), strict=True)
+            place = {str(node): (x, y) for node, x, y in rows}
+            try:
+                at = np.array([place[name] for name in names], np.float64)
+            except (TypeError, ValueError):
+                return None
+            return at if np.isfinite(at).all() else None
+    return None
+
+
+def _told(made: SemanticPlan, plan: Plan, reasons: list[ChannelReason]) -> dict[str, Any]:
+    channels = plan.tables["channels"].to_pylist()
+    for channel, planned in zip(channels, made.channels, strict=True):
+        channel["gateways"] = len(planned.gateways)
+    for reason in reasons:
+        told: dict[str, Any] = {"cost": reason.cost, "spt": reason.spt, "alone": reason.alone, "in_vain": reason.extra}
+        told |= {"profiles": [str(made.system.profiles[p]) for p, _ in reason.profiles], "why": str(reason)}
+        channels[reason.channel] |= told
+    return {
+        "channels": channels, "variant": made.variant, "brokers": made.system.topology.n_brokers,
+        "clients": len(made.system.clients), "profiles": len(made.system.profiles),
+        "cost": plan.cost, "baselines": plan.baselines,
+    }  # fmt: skip
+
+
+def _show(made: SemanticPlan, plan: Plan, reasons: list[ChannelReason], out: Path | None) -> None:
+    system = made.system
+    busy = sum(channel.rate > 0 for channel in made.channels)
+    total, spt = plan.cost["total"], plan.baselines.get("spt")
+    against = f", {abs(1 - total / spt):.1%} {'below' if total <= spt else 'above'} shortest path trees" if spt else ""
+    headline = (
+        f"[bold]{len(system.clients):,} clients of {len(system.profiles):,} profiles at {system.gateways.size:,} "
+        f"gateways[/] on {made.n_channels:,} channel{'s' * (made.n_channels != 1)}, {busy:,} of them in use: "
+        f"cost {text(total)}{against}"
+    )
+    said = {"spt": "shortest path trees", "unicast": "unicast"}
+    others = {said[name]: cost for name, cost in plan.baselines.items()}
+    show(plan, headline, {"narrowcast": total} | others, "narrowcast", out)
+    rows = [
+        (r.channel, r.kind, r.n_messages, len(made.channels[r.channel].gateways), r.cost, _percent(r.cost, r.spt),
+         _percent(r.cost, r.alone))
+        for r in reasons[:10] if r.n_messages
+    ]  # fmt: skip
+    if not rows:
+        return
+    columns = ("channel", "kind", "messages", "gateways", "cost", "of SPT", "of apart")
+    output.print(table("Costliest channels", columns, rows, numbers=columns[2:] + columns[:1]))
+    output.print("of SPT: against shortest path trees; of apart: against a channel for each profile", style="dim")
+    for reason in reasons[:3]:
+        output.print(f"{reason}. Mostly {_profiles(made, reason)}", soft_wrap=True, markup=False)
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{part / whole:.0%}" if whole else "–"
+
+
+def _profiles(made: SemanticPlan, reason: ChannelReason) -> str:
+    """The profiles that a channel's messages match most."""
+    return "; ".join(f"{made.system.profiles[p]} ({n:,})" for p, n in reason.profiles)

@@ -1,0 +1,69 @@
+"""Options that every command on Spark has, and its progress on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrowcast.cli.output import notes, progress, text
+from narrowcast.errors import InputError
+
+if TYPE_CHECKING:
+    from narrowcast.data.spark.output import Step
+    from narrowcast.data.spark.progress import Reporter
+
+Master = Annotated[str, typer.Option(help="Where Spark runs: local[*], local[4] or spark://host:port.")]
+Memory = Annotated[str, typer.Option(help="Memory of Spark's driver, which on local[…] is all of Spark's.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Print each step's rows and seconds as it is done.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result of the same name.")]
+
+
+@contextmanager
+def running(master: str, memory: str, what: str, sources: Iterable[str | Path] = ()) -> Iterator[tuple[Any, Reporter]]:
+    """A Spark session for inputs of this size and a reporter that moves a progress bar; both end with the block."""
+    from narrowcast.data.spark.session import session
+    from narrowcast.data.spark.sizing import are_small
+
+    with progress() as bar:
+        task = bar.add_task("starting Spark", total=None)
+        spark = session(master, memory=memory, quick=are_small(sources))
+        bar.update(task, description=what)
+        try:
+            yield spark, lambda done, total: bar.update(task, completed=done, total=total or None)
+        finally:
+            spark.stop()
+
+
+def say(step: Step) -> None:
+    """One line per step for --explain."""
+    notes.print(f"{step.table:<26} {text(step.rows):>14} rows {step.seconds:>9.2f} s", soft_wrap=True)
+
+
+def columns(given: str | None) -> tuple[str, ...] | None:
+    """A comma-separated list of column names."""
+    if given is None:
+        return None
+    names = tuple(name.strip() for name in given.split(","))
+    if not all(names):
+        raise InputError(
+            f"{given!r} is no list of column names", name="key", got=given, hint="for example symbol,venue"
+        )
+    return names
+
+
+def types(given: list[str] | None) -> dict[str, str] | None:
+    """`name=type` pairs."""
+    allowed = ("string", "bigint", "double", "boolean", "timestamp")
+    found = {}
+    for pair in given or []:
+        name, _, kind = pair.partition("=")
+        if kind not in allowed or not name:
+            raise InputError(
+                f"{pair!r} is no attribute with its type", name="type", allowed=allowed, hint="price=double"
+            )
+        found[name] = kind
+    return found or None

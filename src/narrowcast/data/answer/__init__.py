@@ -1,0 +1,1 @@
+"""Merged queries answered over a table in one scan."""

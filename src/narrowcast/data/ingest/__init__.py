@@ -1,0 +1,1 @@
+"""Input tables taken in: good rows typed, bad rows quarantined."""

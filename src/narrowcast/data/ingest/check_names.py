@@ -1,0 +1,47 @@
+"""Names that no table lists, and keys that were seen before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from narrowcast.data.ingest.read import FILE, ROW
+from narrowcast.data.ingest.tables import TableSpec
+from narrowcast.data.ingest.verdicts import KIND, judged, says, verdict
+
+
+def names_known(frame: DataFrame, described: TableSpec, known: Mapping[str, DataFrame]) -> DataFrame:
+    asked: set[str] = set()
+    for column, table, other in described.known:
+        if column not in frame.columns or table not in known or column in asked:
+            continue
+        asked.add(column)
+        # Each name once: what a table lists is its key.
+        names = known[table].select(F.col(other).alias(column), F.lit(True).alias("_known"))
+        joined = frame.join(F.broadcast(names), column, "left")
+        absent = F.col(column).isNotNull() & F.col("_known").isNull()
+        bad = verdict(absent, "unknown name", says(F.col(column), column, f"not in the {table} table"))
+        frame = judged(joined, bad).drop("_known")
+    if described.name == "demand" and "tree" in known:
+        parents = known["tree"].select(F.col("parent").alias("node")).distinct().withColumn("_inner", F.lit(True))
+        joined = frame.join(F.broadcast(parents), "node", "left")
+        bad = verdict(F.col("_inner").isNotNull(), "not a leaf", says(F.col("node"), "node", "not a leaf of the tree"))
+        frame = judged(joined, bad).drop("_inner")
+    return frame
+
+
+def first_of_key(frame: DataFrame, described: TableSpec) -> DataFrame:
+    """Of the rows that share a key, the first by file and row stays."""
+    if not described.key:
+        return frame
+    key = [F.col(c) for c in described.key]
+    if described.unordered_key:
+        key = [F.least(*key).alias("_low"), F.greatest(*key).alias("_high")]
+    # Rows that are bad already take part in no comparison: they neither are nor make duplicates.
+    order = Window.partitionBy(*key, F.col(KIND).isNull()).orderBy(FILE, ROW)
+    ranked = frame.withColumn("_rank", F.row_number().over(order))
+    names = F.concat_ws(", ", *(F.col(c).cast("string") for c in described.key))
+    reason = F.concat(F.lit(f"{' and '.join(described.key)} seen before: "), F.substring(names, 1, 120))
+    return judged(ranked, verdict(F.col("_rank") > 1, "duplicate", reason)).drop("_rank")

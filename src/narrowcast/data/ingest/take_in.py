@@ -1,0 +1,290 @@
+"""Take in the input tables: good rows typed, bad rows set aside with file, row and reason.
+
+Each row has at most one reason, the first that applies in the order of the checks: a line that is no
+row, a cell of the wrong type, a missing cell or a value out of bounds, a profile that does not parse, an
+unknown name, a key seen before. `rows in = accepted + quarantined` is counted by one aggregation over
+the checked rows; Spark's accumulators would count retried tasks twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import TimestampType
+
+from narrowcast.data.ingest import convert
+from narrowcast.data.ingest.check_names import first_of_key, names_known
+from narrowcast.data.ingest.check_profiles import profiles_checked
+from narrowcast.data.ingest.check_tree import tree_checked
+from narrowcast.data.ingest.read import BROKEN, FILE, ROW, Raw, read
+from narrowcast.data.ingest.tables import SPECS, TableSpec, spec
+from narrowcast.data.ingest.tables import Column as Described
+from narrowcast.data.ingest.verdicts import KIND, REASON, first, judged, says, verdict
+from narrowcast.data.spark.sizing import at_once, sized
+from narrowcast.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RAW = "_raw"
+QUARANTINE = "table string, file string, row bigint, kind string, reason string, raw string"
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """A table taken in: its good rows, its bad rows, and how many there were of each.
+
+    `rows` keep where they stood (`_file`, `_row`); `quarantine` has table, file, row, kind, reason and
+    the raw row as JSON. `types` are the attributes' types, as given or found; `times_us` the first and last
+    time of good messages, in microseconds since 1970.
+    """
+
+    name: str
+    rows: DataFrame
+    quarantine: DataFrame
+    n_in: int
+    n_bad: Mapping[str, int]
+    types: Mapping[str, str] = field(default_factory=dict)
+    times_us: tuple[int, int] | None = None
+
+    @property
+    def n_accepted(self) -> int:
+        return self.n_in - self.n_quarantined
+
+    @property
+    def n_quarantined(self) -> int:
+        return sum(self.n_bad.values())
+
+
+def ingest(
+    spark: SparkSession,
+    source: str | Path,
+    name: str,
+    *,
+    known: Mapping[str, Ingested] | None = None,
+    types: Mapping[str, str] | None = None,
+    strict: bool = False,
+) -> Ingested:
+    """The table `name` from a file, a folder of files or a Spark table, its bad rows set aside.
+
+    `known` holds the tables taken in before, against which names are checked; `types` gives Spark
+    types for attributes of messages, else Parquet's own or those that nearly all cells of a text
+    have. `strict` raises an InputError at the first bad row instead. A missing file or column always
+    does.
+    """
+    with sized(spark, [source]):
+        return _ingest(spark, source, spec(name), known or {}, types or {}, strict)
+
+
+def ingest_all(
+    spark: SparkSession,
+    sources: Mapping[str, str | Path],
+    *,
+    types: Mapping[str, str] | None = None,
+    strict: bool = False,
+    done: Callable[[Ingested, float], None] | None = None,
+) -> dict[str, Ingested]:
+    """`ingest` for several tables, each checked against those before it; small ones at the same time.
+
+    `done` is told each table and its seconds as it is taken in.
+    """
+    if unknown := [name for name in sources if name not in SPECS]:
+        raise InputError(f"there is no table {unknown[0]!r}; there are {', '.join(SPECS)}", name="inputs")
+    taken: dict[str, Future[Ingested]] = {}
+
+    def take_in(name: str) -> Ingested:
+        listed = {table for _, table, _ in SPECS[name].known if table in taken}
+        known = {table: taken[table].result() for table in SPECS if table in listed}
+        start = time.perf_counter()
+        given = (types or {}) if name == "messages" else {}
+        found = _ingest(spark, sources[name], SPECS[name], known, given, strict)
+        if done is not None:
+            done(found, time.perf_counter() - start)
+        return found
+
+    with sized(spark, sources.values()), at_once(sources.values()) as pool:
+        for name in SPECS:  # in an order in which names are known before they are used
+            if name in sources:
+                taken[name] = pool.submit(take_in, name)
+        return {name: found.result() for name, found in taken.items()}
+
+
+def _ingest(
+    spark: SparkSession,
+    source: str | Path,
+    described: TableSpec,
+    known: Mapping[str, Ingested],
+    types: Mapping[str, str],
+    strict: bool,
+) -> Ingested:
+    name = described.name
+    raw = read(spark, source, name)
+    _check_columns(raw, described)
+    checked, found = _typed(raw, described, dict(types))
+    checked = _checked(checked, raw, described)
+    checked = profiles_checked(checked, described)
+    checked = names_known(checked, described, {n: t.rows for n, t in known.items()})
+    checked = tree_checked(checked) if name == "tree" else checked
+    checked = first_of_key(checked, described)
+    if not described.free:
+        # Read by several steps; a message log is too large to keep, and cheap to check again.
+        checked = checked.persist(StorageLevel.MEMORY_AND_DISK)
+    counts, times = _counted(checked)
+    bad = {kind: counts[kind] for kind in sorted(k for k in counts if k is not None)}
+    quarantine = _quarantine(checked, name)
+    if strict and bad:
+        worst = quarantine.orderBy("file", "row").collect()[0]
+        raise InputError(
+            f"{worst['file']}, row {worst['row']}: {worst['reason']}",
+            name=name,
+            hint="without --strict it is set aside",
+        )
+    rows = checked.where(F.col(KIND).isNull()).drop(KIND, REASON, RAW, BROKEN)
+    return Ingested(name, rows, quarantine, sum(counts.values()), bad, found, times)
+
+
+def _counted(checked: DataFrame) -> tuple[dict[str | None, int], tuple[int, int] | None]:
+    """Rows by kind of fault (None: good), and the first and last time of the good ones, in one pass."""
+    at = F.unix_micros("ts") if "ts" in checked.columns and _is_time(checked) else F.lit(None).cast("long")
+    sums = [F.count("*").alias("n"), F.min(at).alias("first"), F.max(at).alias("last")]
+    found = {row[KIND]: row for row in checked.groupBy(KIND).agg(*sums).collect()}
+    good = found.get(None)
+    times = None if good is None or good["first"] is None else (int(good["first"]), int(good["last"]))
+    return {kind: int(row["n"]) for kind, row in found.items()}, times
+
+
+def _is_time(frame: DataFrame) -> bool:
+    return isinstance(frame.schema["ts"].dataType, TimestampType)
+
+
+def _check_columns(raw: Raw, described: TableSpec) -> None:
+    for column in described.columns:
+        if column.required and column.name not in raw.columns:
+            there = ", ".join(raw.columns)
+            raise InputError(
+                f"{raw.source}: the {described.name} table has no column {column.name!r}; it has {there}",
+                name=column.name,
+                allowed=raw.columns,
+            )
+        if column.name in raw.columns and raw.kind == "typed":
+            given = raw.frame.schema[column.name].dataType
+            if not convert.is_plain(given):
+                raise InputError(
+                    f"{raw.source}: column {column.name!r} of the {described.name} table is {given.simpleString()}",
+                    name=column.name,
+                    hint="it must hold one plain value per row",
+                )
+    if described.free and not [c for c in raw.columns if c not in {d.name for d in described.columns}]:
+        raise InputError(f"{raw.source}: the {described.name} table has no attributes", name=described.name)
+
+
+def _typed(raw: Raw, described: TableSpec, types: dict[str, str]) -> tuple[DataFrame, dict[str, str]]:
+    """Every column as its type, beside what the checks need: `_had_*` tells null from unreadable."""
+    mine = {c.name: c for c in described.columns if c.name in raw.columns}
+    rest = tuple(c for c in raw.columns if c not in mine)
+    if unknown := sorted(set(types) - set(rest)):
+        raise InputError(
+            f"{raw.source}: a type is given for {unknown[0]!r}, which is no attribute here", name=unknown[0]
+        )
+    found = convert.infer(raw, tuple(c for c in rest if c not in types)) | types if described.free else {}
+    makers = {"name": convert.as_name, "profile": convert.as_name, "amount": convert.as_amount, "time": convert.as_time}
+    cells = [makers[column.type](raw, name).alias(name) for name, column in mine.items()]
+    wrong = [_wrong(raw, name, column.type, makers[column.type](raw, name)) for name, column in mine.items()]
+    for name in rest:
+        if not described.free:
+            cells.append(_kept(raw, name))
+            continue
+        value, unfit = convert.attribute(raw, name, found[name])
+        cells.append(value.alias(name))
+        wrong.append((unfit, name, found[name]))
+    bad = [
+        verdict(unfit, "wrong type", says(convert.as_name(raw, name), name, f"not {what}"))
+        for unfit, name, what in wrong
+    ]
+    whole = F.to_json(F.struct(*(F.col(f"`{c}`") for c in raw.columns)))
+    frame = raw.frame.select(
+        *cells, FILE, ROW, BROKEN, first(bad).alias("_wrong"), F.coalesce(F.col(BROKEN), whole).alias(RAW)
+    )
+    return frame, {name: found[name] for name in rest} if described.free else {}
+
+
+_WORDS = {"name": "text", "profile": "text", "amount": "a number", "time": "a timestamp"}
+
+
+def _wrong(raw: Raw, name: str, kind: str, value: Column) -> tuple[Column, str, str]:
+    return F.col(f"`{name}`").isNotNull() & value.isNull(), name, _WORDS[kind]
+
+
+def _kept(raw: Raw, name: str) -> Column:
+    """An extra column travels along; of JSON as text."""
+    return (convert.as_name(raw, name) if raw.kind == "json" else F.col(f"`{name}`")).alias(name)
+
+
+def _checked(frame: DataFrame, raw: Raw, described: TableSpec) -> DataFrame:
+    verdicts = [verdict(F.col(BROKEN).isNotNull(), "malformed", "the line is no row of this table")]
+    mine = [c for c in described.columns if c.name in raw.columns]
+    verdicts.append(F.col("_wrong"))
+    for column in mine:
+        verdicts += _bounds(column)
+    if described.name == "topology":
+        verdicts.append(
+            verdict(F.col("u") == F.col("v"), "self loop", says(F.col("u"), "u", "the link leads back to it"))
+        )
+    return judged(frame, first(verdicts)).drop("_wrong")
+
+
+def _bounds(column: Described) -> Iterator[Column]:
+    cell = F.col(column.name)
+    if not column.may_be_null:
+        empty = cell.isNull() | (F.trim(cell.cast("string")) == "")
+        yield verdict(empty, "missing", f"{column.name} is missing")
+    if column.type == "amount":
+        text = cell.cast("string")
+        finite = ~F.isnan(cell) & (F.abs(cell) != F.lit(float("inf")))
+        yield verdict(~finite, "not finite", says(text, column.name, "not a finite number"))
+        if column.least is not None:
+            yield verdict(cell < column.least, "negative", says(text, column.name, f"less than {column.least:g}"))
+        if column.above is not None:
+            yield verdict(cell <= column.above, "negative", says(text, column.name, f"not above {column.above:g}"))
+    if column.one_of is not None:
+        yield verdict(
+            ~cell.isin(*column.one_of), "not allowed", says(cell, column.name, f"not {', '.join(column.one_of)}")
+        )
+
+
+def _quarantine(checked: DataFrame, name: str) -> DataFrame:
+    bad = checked.where(F.col(KIND).isNotNull())
+    return bad.select(
+        F.lit(name).alias("table"),
+        F.col(FILE).alias("file"),
+        F.col(ROW).alias("row"),
+        F.col(KIND).alias("kind"),
+        F.col(REASON).alias("reason"),
+        F.col(RAW).alias("raw"),
+    )
+
+
+def quarantined(tables: Mapping[str, Ingested], spark: SparkSession) -> DataFrame:
+    """The bad rows of all tables, in order; a table without any is not looked through again."""
+    frames = [table.quarantine for table in tables.values() if table.n_quarantined]
+    if not frames:
+        return spark.createDataFrame(nothing_quarantined(), QUARANTINE)
+    return reduce(DataFrame.unionByName, frames).orderBy("table", "file", "row")
+
+
+def nothing_quarantined() -> pa.Table:
+    """The quarantine of tables without a bad row."""
+    import pyarrow as pa
+
+    kinds = {"string": pa.string(), "bigint": pa.int64()}
+    fields = [(name, kinds[kind]) for name, kind in (column.split() for column in QUARANTINE.split(", "))]
+    return pa.schema(fields).empty_table()

@@ -1,0 +1,1 @@
+"""Channel planning, checking and replay for tables that one machine cannot hold."""

@@ -1,0 +1,1 @@
+"""Spark itself: Java, session, settings, output."""

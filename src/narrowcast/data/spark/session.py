@@ -1,0 +1,160 @@
+"""The one Spark session of a process, with defaults for small machines."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from narrowcast.data.spark.java import java_home
+from narrowcast.errors import InputError
+
+try:
+    from pyspark.errors import PySparkException
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql import SparkSession
+
+    from narrowcast.data.spark import fast_start
+except ImportError as error:
+    raise InputError("the pipeline needs PySpark", hint="pip install 'narrowcast[spark]'") from error
+
+DEFAULT_MASTER = "local[*]"
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+PerfDisableSharedMem"
+QUIET = Path(__file__).with_name("log4j2.properties")
+
+
+def session(
+    master: str = DEFAULT_MASTER,
+    *,
+    memory: str = "1g",
+    ui: bool = False,
+    quick: bool = False,
+    extra: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The process's Spark session, started at the first call (about 8 s).
+
+    `master` is `local[n]` or the address of a cluster; `memory` is the driver's heap, which on
+    `local` is all of Spark's; `quick` suits a process that does little: Java then compiles fast, not well;
+    `extra` are further Spark settings and win over the defaults. A session
+    that runs already is returned as it is, also one that somebody else started; asking for another
+    master then is an InputError.
+
+        spark = session("local[2]")
+        spark.range(3).count()
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None and not running.sparkContext._jsc.sc().isStopped():
+        return _same(running, master)
+    local = master.startswith("local")
+    if not local:
+        _reachable(master)
+    java = java_home()
+    os.environ["JAVA_HOME"] = str(java)
+    if local:
+        # The workers must be this very Python, not the first python3 on the PATH.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("narrowcast")
+    settings = _defaults(local, memory, ui)
+    if quick:
+        settings["spark.driver.extraJavaOptions"] += f" {QUICK} {fast_start.using(java)}"
+    for key, value in (extra or {}).items():
+        # Java's options add up; everything else given wins.
+        settings[key] = f"{settings[key]} {value}" if key.endswith("JavaOptions") and key in settings else value
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        spark = builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        line = str(error).splitlines()[0]
+        raise InputError(f"Spark does not start at {master}: {line}", name="master", got=master) from error
+    # PySpark's own JSON log repeats on stderr, with pages of Java stack, what the exception says already.
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    if not local:
+        spark.sparkContext.addPyFile(str(package_zip()))
+    return spark
+
+
+def _same(running: SparkSession, master: str) -> SparkSession:
+    has = running.sparkContext.master
+    if master in (has, DEFAULT_MASTER):
+        return running
+    raise InputError(
+        f"this process already has a Spark session at {has}, so none at {master} can start",
+        name="master",
+        got=master,
+        hint="stop it first, or use another process",
+    )
+
+
+def _reachable(master: str) -> None:
+    """Say at once that nobody listens: Spark itself tries for a minute, then blames its own state."""
+    if not master.startswith("spark://"):
+        return
+    for address in master.removeprefix("spark://").split(","):
+        place = urlsplit(f"spark://{address}")
+        try:
+            with socket.create_connection((place.hostname or "", place.port or 7077), timeout=10):
+                return
+        except OSError:
+            continue
+    raise InputError(f"no Spark master answers at {master}", name="master", got=master)
+
+
+def _defaults(local: bool, memory: str, ui: bool) -> dict[str, str]:
+    scratch = tempfile.mkdtemp(prefix="narrowcast-spark-")
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    options = f'-Xss4m -Duser.timezone=UTC "-Dlog4j2.configurationFile={QUIET.as_uri()}"'
+    settings = {
+        "spark.driver.memory": memory,
+        # -Xss: a long regular expression overflows the default stack of the JVM's threads.
+        "spark.driver.extraJavaOptions": options,
+        "spark.executor.extraJavaOptions": "-Xss4m -Duser.timezone=UTC",
+        "spark.ui.enabled": str(ui).lower(),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Noting the line of Python of every column costs more calls to the JVM than the columns do.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # Adding a batch to the sums costs as much as the sums are long: few large batches.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.driver.maxResultSize": "0",
+        # Java's streams hold on to all they wrote until they are reset: at the default of 100, up to 400 MB of what
+        # is put aside on disk.
+        "spark.serializer.objectStreamReset": "10",
+        # Matching is the work, not reading: a file of a few megabytes is worth more than one task.
+        "spark.sql.files.openCostInBytes": "262144",
+        # A streaming query that does not stop says so, where it would wait for ever.
+        "spark.sql.streaming.stopTimeout": "120s",
+        "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+        "spark.sql.shuffle.partitions": str(max(2, 2 * (os.cpu_count() or 1))),
+    }
+    if local:
+        settings |= {
+            "spark.local.dir": f"{scratch}/local",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
+    return settings
+
+
+def package_zip() -> Path:
+    """This package as one file, for executors that do not have it."""
+    root = Path(__file__).parents[1]
+    folder = Path(tempfile.mkdtemp(prefix="narrowcast-zip-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    target = folder / "narrowcast.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(root.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                archive.write(file, Path("narrowcast") / file.relative_to(root))
+    return target

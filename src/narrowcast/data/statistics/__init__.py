@@ -1,0 +1,1 @@
+"""What planning needs to know of a log: the same definitions for batch and stream."""

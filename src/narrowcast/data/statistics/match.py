@@ -1,0 +1,171 @@
+"""Match messages against profiles on the workers.
+
+The matcher is broadcast: each worker process unpacks it once and keeps it, whatever the number of
+tasks. What comes back are the workers' sums (`partials`), from which every statistic is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from narrowcast.data.ingest.read import FILE, ROW
+from narrowcast.data.statistics.partials import BYTE, MOST, SCHEMA, Ints, Partials, weights
+from narrowcast.errors import InputError
+from narrowcast.model.arrays import distinct
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark import Broadcast
+
+    from narrowcast.profiles import Matcher
+
+FLOW_OF, AGE, BYTES = "_flow", "_age", "_bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Decay:
+    """How much a message counts by its age: halved every `half_life_s`, nothing past `window_s`."""
+
+    half_life_s: float | None = None
+    window_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("half_life_s", "window_s"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InputError(f"{name} is {value}; it must be above 0", name=name, got=value)
+
+
+@dataclass(frozen=True, eq=False)
+class Holders:
+    """Who has which profile: the subscribers of profile i are `subscribers[offsets[i]:offsets[i + 1]]`."""
+
+    offsets: Ints
+    subscribers: Ints
+    n_subscribers: int
+
+    @classmethod
+    def from_pairs(cls, profile: Ints, subscriber: Ints, n_profiles: int, n_subscribers: int) -> Holders:
+        order = np.lexsort((subscriber, profile))
+        offsets = np.zeros(n_profiles + 1, np.int64)
+        np.cumsum(np.bincount(profile, minlength=n_profiles), out=offsets[1:])
+        return cls(offsets, subscriber[order], n_subscribers)
+
+    def of(self, rows: Ints, profiles: Ints) -> tuple[Ints, Ints]:
+        """Matches of profiles as matches of subscribers, each once, sorted by row and subscriber."""
+        lengths = np.diff(self.offsets)[profiles]
+        place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        found = self.subscribers[np.repeat(self.offsets[profiles], lengths) + place]
+        pairs = distinct(np.repeat(rows, lengths) * self.n_subscribers + found)
+        result: tuple[Ints, Ints] = np.divmod(pairs, self.n_subscribers)
+        return result
+
+
+def flow_name(columns: Sequence[str]) -> Column:
+    """The flow of a message: the text of its key columns, joined so that no two keys look alike."""
+    parts = []
+    for name in columns:
+        text = F.col(f"`{name}`").cast("string")
+        if len(columns) > 1:
+            text = F.replace(F.replace(text, F.lit("\\"), F.lit("\\\\")), F.lit("|"), F.lit("\\|"))
+        parts.append(F.coalesce(text, F.lit("\\N")))
+    return F.concat_ws("|", *parts)
+
+
+def partials(
+    messages: DataFrame,
+    matcher: Matcher,
+    *,
+    key: Sequence[str] | None = None,
+    classes: bool = False,
+    overlap: bool = True,
+    decay: Decay | None = None,
+    newest_us: int | None = None,
+    holders: Holders | None = None,
+    most: int = MOST,
+    shared: Broadcast[Matcher] | None = None,
+    time: str = "ts",
+) -> DataFrame:
+    """Table `partials`: the sums that all statistics are made from, one pass over the messages.
+
+    `key` names the columns whose values make a flow; `classes` adds up by content class, the set of
+    profiles that match; `overlap` by pairs of profiles. `newest_us` is the time ages are counted from, by
+    the column `time`.
+    With `holders` everything counts by subscriber, in place of profile: a message that several
+    profiles of one subscriber match counts once. `shared` is the matcher where it was broadcast before.
+    """
+    for name in key or ():
+        if name not in messages.columns:
+            raise InputError(f"the messages have no column {name!r} to make flows of", name="key", got=name)
+    index_of = shared or messages.sparkSession.sparkContext.broadcast(matcher)
+    aging = decay or Decay()
+    everybody = None if holders is None else messages.sparkSession.sparkContext.broadcast(holders)
+    n_columns = matcher.n_profiles if holders is None else holders.n_subscribers
+    inputs = prepared(messages, matcher.attributes, key, newest_us, time)
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        index, mine = index_of.value, None if everybody is None else everybody.value
+        sums = Partials(n_columns, classes=classes, overlap=overlap, most=most)
+        for batch in batches:
+            rows, cols = index.match(batch, missing="null", threads=1)
+            if mine is not None:
+                rows, cols = mine.of(rows, cols)
+            sums.add(rows, cols, _values(batch, aging), None if key is None else batch.column(FLOW_OF))
+            if sums.is_full():
+                yield from sums.take()
+        yield from sums.take()
+
+    return inputs.mapInArrow(work, SCHEMA)
+
+
+def prepared(
+    messages: DataFrame,
+    attributes: Sequence[str],
+    key: Sequence[str] | None,
+    newest_us: int | None,
+    time: str = "ts",
+) -> DataFrame:
+    """Only what matching needs: the attributes that profiles name, flow, size and age."""
+    kept = [F.col(f"`{c}`") for c in attributes if c in messages.columns]
+    size = F.col("size") if "size" in messages.columns else F.lit(0.0)
+    age = F.lit(None).cast("double")
+    if newest_us is not None and time in messages.columns:
+        age = (F.lit(newest_us) - F.unix_micros(F.col(f"`{time}`"))).cast("double")
+    extra = [size.cast("double").alias(BYTES), age.alias(AGE)]
+    if key is not None:
+        extra.append(flow_name(key).alias(FLOW_OF))
+    return messages.select(*kept, *extra)
+
+
+def _values(batch: pa.RecordBatch, decay: Decay) -> Any:
+    """(1, size, weight) of each row as whole numbers; a size that is not known counts as 0."""
+    size = batch.column(BYTES).fill_null(0.0).to_numpy(zero_copy_only=False)
+    age = batch.column(AGE).to_numpy(zero_copy_only=False).astype(np.float64)
+    values = np.ones((batch.num_rows, 3), np.int64)
+    values[:, 1] = np.rint(size * BYTE)
+    values[:, 2] = weights(age, decay.half_life_s, decay.window_s)
+    return values
+
+
+def incidence(messages: DataFrame, matcher: Matcher) -> DataFrame:
+    """Table `incidence`: a row (_file, _row, profile) for every match. As large as it is: for small logs."""
+    shared = messages.sparkSession.sparkContext.broadcast(matcher)
+    kept = [F.col(f"`{c}`") for c in matcher.attributes if c in messages.columns]
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            rows, cols = shared.value.match(batch, missing="null", threads=1)
+            at = pa.array(rows)
+            yield pa.RecordBatch.from_pydict(
+                {FILE: batch.column(FILE).take(at), ROW: batch.column(ROW).take(at), "profile": pa.array(cols)}
+            )
+
+    return messages.select(*kept, FILE, ROW).mapInArrow(work, f"{FILE} string, {ROW} bigint, profile bigint")

@@ -1,0 +1,295 @@
+"""From input tables to everything planning needs, in one folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from narrowcast.data.ingest.read import FILE, FORMATS, ROW
+from narrowcast.data.ingest.tables import SPECS
+from narrowcast.data.ingest.take_in import Ingested, ingest_all, nothing_quarantined, quarantined
+from narrowcast.data.spark.output import PIECE, Output, Step, write_manifest, writing
+from narrowcast.data.spark.progress import Reporter, watched
+from narrowcast.data.spark.sizing import at_once, sized
+from narrowcast.data.statistics import profile_tables
+from narrowcast.data.statistics import tables as statistics
+from narrowcast.data.statistics.match import Decay, partials
+from narrowcast.data.statistics.partials import OVERLAP, PAIR
+from narrowcast.data.statistics.query_sizes import grid, query_sizes
+from narrowcast.data.statistics.tree_demand import tree_demand
+from narrowcast.errors import InputError
+from narrowcast.model import Tree
+from narrowcast.version import __version__
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+QUARANTINE_KEY = ("table", "file", "row")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A folder of measured tables: how many rows went in and were set aside, and what each step took."""
+
+    folder: Path
+    rows_in: Mapping[str, int]
+    set_aside: Mapping[str, int]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to measure. `key` names the columns that make a flow; None takes content classes.
+
+    Selectivity and overlap weigh messages by `decay`; `overlap=False` leaves out the pairs of
+    profiles, whose number grows with the square of the matches per message. `seconds` is the time the
+    log covers, by default from its first to its last timestamp. The grid has `grid_cells` steps along
+    each of `grid_attributes`, by default those of the queries.
+    """
+
+    key: tuple[str, ...] | None = None
+    decay: Decay = field(default_factory=Decay)
+    overlap: bool = True
+    seconds: float | None = None
+    grid_attributes: tuple[str, ...] | None = None
+    grid_cells: int = 32
+    types: Mapping[str, str] | None = None
+    strict: bool = False
+    partitions: int | None = None
+
+
+def find_inputs(folder: str | Path) -> dict[str, Path]:
+    """The input tables of a folder, by their file or folder names: messages.parquet, flows.csv, …"""
+    place = Path(folder)
+    if not place.is_dir():
+        raise InputError(f"{place}: no such folder", name="inputs", got=str(place))
+    found: dict[str, Path] = {}
+    for path in sorted(place.iterdir()):
+        name = path.name if path.is_dir() else path.stem
+        if name in SPECS and (path.is_dir() or path.suffix in FORMATS):
+            if name in found:
+                raise InputError(f"{place}: both {found[name].name} and {path.name} are the {name} table", name=name)
+            found[name] = path
+    if not found:
+        raise InputError(f"{place}: no input table here; tables are {', '.join(SPECS)}", name="inputs", got=str(place))
+    return found
+
+
+def measure(
+    spark: SparkSession,
+    inputs: Mapping[str, str | Path],
+    out: str | Path,
+    settings: Settings | None = None,
+    *,
+    overwrite: bool = False,
+    explain: Callable[[Step], None] | None = None,
+    progress: Reporter | None = None,
+) -> Measured:
+    """Take in the tables, measure, and write Parquet tables with a manifest into the folder `out`.
+
+    With messages and subscriptions: profiles, profile_rates, selectivity, overlap, flows,
+    flow_profile, interest, audiences, flow_audience (and classes). With interest and flows instead:
+    audiences. With tree and demand: tree_demand. With queries and messages: query_sizes and grid.
+    Always: quarantine. `explain` is told each table's rows and seconds as it is done.
+
+    The folder is complete or not there. The same inputs give the same tables, byte for byte, for any
+    number of partitions and workers; only the manifest's times differ.
+    """
+    settings = settings or Settings()
+    whole = writing(out, overwrite=overwrite, explain=explain)
+    with watched(spark, progress), sized(spark, inputs.values()), whole as output:
+        taken = _take_in(spark, inputs, settings, output)
+        bad = any(table.n_quarantined for table in taken.values())
+        output.write("quarantine", quarantined(taken, spark) if bad else nothing_quarantined(), QUARANTINE_KEY)
+        with at_once(inputs.values()) as pool:
+            about = _measure(spark, taken, settings, output, pool)
+        counts = {
+            name: {"rows_in": t.n_in, "accepted": t.n_accepted, "quarantined": dict(t.n_bad), "types": dict(t.types)}
+            for name, t in taken.items()
+        }
+        write_manifest(output, {"narrowcast": __version__, "inputs": counts, **about})
+        steps = tuple(output.steps)
+    return Measured(
+        Path(out), {n: t.n_in for n, t in taken.items()}, {n: t.n_quarantined for n, t in taken.items()}, steps
+    )
+
+
+def _take_in(
+    spark: SparkSession, inputs: Mapping[str, str | Path], settings: Settings, output: Output
+) -> dict[str, Ingested]:
+    def done(table: Ingested, seconds: float) -> None:
+        output.note(f"{table.name} (accepted)", table.n_accepted, seconds)
+
+    return ingest_all(spark, inputs, types=settings.types, strict=settings.strict, done=done)
+
+
+def _measure(
+    spark: SparkSession,
+    taken: Mapping[str, Ingested],
+    settings: Settings,
+    output: Output,
+    pool: ThreadPoolExecutor,
+) -> dict[str, Any]:
+    about: dict[str, Any] = {}
+    messages = taken["messages"].rows if "messages" in taken else None
+    if messages is not None and settings.partitions is not None:
+        messages = messages.repartition(settings.partitions)
+    if messages is not None and "subscriptions" in taken:
+        times = taken["messages"].times_us
+        about |= _from_messages(spark, messages, times, taken["subscriptions"].rows, settings, output, pool)
+    elif "interest" in taken and "flows" in taken:
+        _audiences(taken["interest"].rows, taken["flows"].rows, output)
+    if "tree" in taken and "demand" in taken:
+        _tree_demand(taken["tree"].rows, taken["demand"].rows, output)
+    if messages is not None and "queries" in taken:
+        _query_sizes(messages, taken["queries"].rows, settings, output)
+    return about
+
+
+def _from_messages(
+    spark: SparkSession,
+    messages: DataFrame,
+    times: tuple[int, int] | None,
+    subscriptions: DataFrame,
+    settings: Settings,
+    output: Output,
+    pool: ThreadPoolExecutor,
+) -> dict[str, Any]:
+    from narrowcast.profiles import Matcher
+
+    start = time.perf_counter()
+    profiles = _profiles(subscriptions)
+    matcher = Matcher(profiles["text"].to_pylist())
+    output.note("matcher", matcher.n_profiles, time.perf_counter() - start)
+    output.write("profiles", profiles, ("profile",))
+    numbered = spark.createDataFrame(profiles.select(["profile", "text"]))
+    held = subscriptions.select("subscriber", F.col("profile").alias("text")).join(numbered, "text")
+    # Each once: profile and subscriber are the key of subscriptions.
+    holders = held.select("profile", "subscriber")
+    newest = None if times is None else times[1]
+    seconds = settings.seconds if settings.seconds is not None or times is None else (times[1] - times[0]) / 1e6
+    sums = partials(
+        messages,
+        matcher,
+        key=settings.key,
+        classes=settings.key is None,
+        overlap=settings.overlap,
+        decay=settings.decay,
+        newest_us=newest,
+    ).persist(StorageLevel.DISK_ONLY)
+    try:
+        start = time.perf_counter()
+        over = statistics.span(sums, seconds or None)
+        output.note("partials", over.n_partials, time.perf_counter() - start)
+        _write_statistics(sums, holders, over, settings, output, pool)
+    finally:
+        sums.unpersist()
+    absent = sorted(set(matcher.attributes) - set(messages.columns))
+    return {"messages": over.messages, "log_seconds": over.seconds, "newest_us": newest, "attributes_absent": absent}
+
+
+def _profiles(subscriptions: DataFrame) -> pa.Table:
+    """Table `profiles`: profile, text, n_subscribers; numbered in the order of their texts."""
+    import pyarrow as pa
+
+    found = subscriptions.groupBy(F.col("profile").alias("text")).agg(F.count("*").alias("n_subscribers")).toArrow()
+    if not found.num_rows:
+        raise InputError("no subscription is left to measure with", name="subscriptions", hint="see the quarantine")
+    # As Python sorts them, by code points.
+    texts, counts = zip(
+        *sorted(zip(*(found[c].to_pylist() for c in ("text", "n_subscribers")), strict=True)), strict=True
+    )
+    count = pa.field("n_subscribers", pa.int64(), nullable=False)
+    schema = pa.schema([("profile", pa.int64()), ("text", pa.string()), count])
+    return pa.table([range(len(texts)), texts, counts], schema=schema)
+
+
+def _write_statistics(
+    sums: DataFrame,
+    holders: DataFrame,
+    over: statistics.Span,
+    settings: Settings,
+    output: Output,
+    pool: ThreadPoolExecutor,
+) -> None:
+    """Every table from the sums: small ones side by side, see `at_once`."""
+    n_profiles = np.arange(output.rows_of("profiles"))
+    output.write("profile_rates", profile_tables.profile_rates(n_profiles, over), ("profile",))
+    output.write("selectivity", profile_tables.selectivity(n_profiles, over), ("profile",))
+    classes = statistics.classes(sums).persist(StorageLevel.DISK_ONLY) if settings.key is None else None
+    flows = statistics.flows(sums, over, classes)
+    pairs = statistics.flow_profile(sums, classes)
+    interest = statistics.interest(pairs, holders).persist(StorageLevel.DISK_ONLY)
+    of_flow = statistics.audience_of_flow(interest).persist(StorageLevel.DISK_ONLY)
+    tables: list[Made] = [
+        ("interest", interest, ("flow", "subscriber")),
+        ("flow_audience", of_flow.select("flow", "audience"), ("flow",)),
+        ("audiences", statistics.audiences(of_flow, flows), ("audience",)),
+        ("holders", holders, ("profile", "subscriber")),
+        ("flows", flows, ("flow",)),
+        ("flow_profile", pairs, ("flow", "profile")),
+    ]
+    if settings.overlap:
+        tables.append(("overlap", statistics.overlap(sums, over), ("profile", "other")))
+    large = {name for name, kind in PACKED.items() if over.most_rows.get(kind, 0) > PIECE}
+    if classes is not None:
+        tables.append(("classes", classes.select("flow", "profiles"), ("flow",)))
+    try:
+        _write_all(tables, output, pool, large)
+    finally:
+        for kept in (of_flow, interest, classes):
+            if kept is not None:
+                kept.unpersist()
+
+
+Made = tuple[str, DataFrame, tuple[str, ...]]
+# Tables made by Python's workers from packed sums, and the kind of these.
+PACKED = {"flow_profile": PAIR, "overlap": OVERLAP}
+
+
+def _write_all(tables: Sequence[Made], output: Output, pool: ThreadPoolExecutor, large: Collection[str]) -> None:
+    for written in [pool.submit(output.write, *table, large=table[0] in large) for table in tables]:
+        written.result()
+
+
+def _audiences(interest: DataFrame, flows: DataFrame, output: Output) -> None:
+    of_flow = statistics.audience_of_flow(interest).persist(StorageLevel.DISK_ONLY)
+    output.write("flow_audience", of_flow.select("flow", "audience"), ("flow",))
+    output.write("audiences", statistics.audiences(of_flow, flows), ("audience",))
+    of_flow.unpersist()
+
+
+def _tree_demand(tree: DataFrame, demand: DataFrame, output: Output) -> None:
+    rows = tree.orderBy(FILE, ROW).select("node", "parent").collect()
+    names = {row["node"]: i for i, row in enumerate(rows)}
+    parents = [names[row["parent"]] if row["parent"] and row["parent"].strip() else -1 for row in rows]
+    output.write("tree_demand", tree_demand(demand, Tree(parents), names), ("node",))
+
+
+def _query_sizes(messages: DataFrame, queries: DataFrame, settings: Settings, output: Output) -> None:
+    from narrowcast.profiles import Matcher, Profile
+
+    texts = sorted({row["profile"] for row in queries.select("profile").distinct().collect()})
+    if not texts:
+        raise InputError("no query is left to measure", name="queries", hint="see the quarantine")
+    numbered = queries.sparkSession.createDataFrame(list(enumerate(texts)), "number bigint, profile string")
+    named = queries.join(numbered, "profile").select("query", "client", F.col("number").alias("profile"))
+    output.write("query_sizes", query_sizes(messages, named, Matcher(texts)), ("query", "client"))
+    along = settings.grid_attributes or _attributes([Profile.parse(text) for text in texts])
+    if along:
+        cells = grid(messages, along, cells=settings.grid_cells)
+        output.write("grid", cells, tuple(f"{a}_cell" for a in along))
+
+
+def _attributes(profiles: Sequence[Any]) -> tuple[str, ...]:
+    """The attributes that range queries speak of."""
+    return tuple(sorted({name for profile in profiles for name in profile.attributes}))

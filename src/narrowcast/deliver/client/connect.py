@@ -1,0 +1,283 @@
+"""The client library: publish and subscribe in a few lines, from coroutines or from plain code.
+
+async with narrowcast.connect("nats://…") as c:
+    await c.publish([{"symbol": "IBM", "price": 101}])
+    async for batch in c.subscribe("symbol = 'IBM' AND price > 100"):
+        print(batch[0], batch.position)
+
+with narrowcast.connect() as c:              # the same, without coroutines
+    for batch in c.subscribe("price > 100"):
+        print(batch.arrow())
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from narrowcast.deliver.client.rows import Batch, Rows, payloads
+from narrowcast.deliver.parts import records
+from narrowcast.deliver.parts.edge import Edge, EdgeSettings
+from narrowcast.deliver.parts.effects import Acked, Deliver, Effect, Gap, Subscribed, Unsure
+from narrowcast.deliver.parts.events import Consumed, Publish, Subscribe, Unsubscribe
+from narrowcast.deliver.parts.publisher import Client, ClientSettings
+from narrowcast.deliver.parts.statistics import report_for_ever
+from narrowcast.deliver.processes.backbone import Backbone, backbone, keys_beside, url_of
+from narrowcast.deliver.processes.drive import Driver, Engines
+from narrowcast.deliver.transport.zmq.keys import CLIENTS
+from narrowcast.deliver.wire import end_of
+from narrowcast.errors import TransportError
+from narrowcast.profiles import Profile
+
+if TYPE_CHECKING:
+    from narrowcast.deliver.client.plain import SyncConnection
+
+MOST_WAITING = 64  # batches published and not acknowledged before `publish` waits
+
+
+def connect(
+    url: str | Path | None = None,
+    *,
+    name: str | None = None,
+    system: str = "nc",
+    interface: str | None = None,
+    gateway: str | None = None,
+    keys: str | Path | None = None,
+    multicast: bool = True,
+) -> Connection:
+    """A connection to a running system: `async with` or `with`.
+
+    `url` is that of NATS (nats://user:password@host:port, several with commas) or the data folder of
+    `narrowcast up`. `interface` is where multicast comes in on this host, if it has another name than
+    elsewhere; `gateway` the broker through which overlay channels come, and `keys` the folder with the
+    key that admits us there (by default that of the data folder).
+    """
+    folder = Path(keys) if keys is not None else keys_beside(url)
+    return Connection(url_of(url), name or _new_name(), system, interface, gateway, folder, multicast)
+
+
+def _new_name() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+class Connection:
+    """Publishes and subscribes. Made by `connect`."""
+
+    def __init__(
+        self,
+        url: str,
+        name: str,
+        system: str,
+        interface: str | None,
+        gateway: str | None,
+        keys: Path,
+        multicast: bool,
+    ) -> None:
+        self.name, self._keys = name, keys
+        self._url, self._system, self._interface, self._gateway = url, system, interface, gateway
+        self._multicast = multicast
+        self._tokens = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Acked]] = {}
+        self._subscriptions: dict[str, Subscription] = {}
+        self._client: Driver | None = None
+        self._edge: Driver | None = None
+        self._reports: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+        self._sync: SyncConnection | None = None
+
+    # Life.
+
+    async def __aenter__(self) -> Connection:
+        self._backbone: Backbone = await backbone(
+            self._url, name=self.name, system=self._system, interface=self._interface
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for subscription in list(self._subscriptions.values()):
+            await subscription.close()
+        if self._reports is not None:
+            self._reports.cancel()
+        for driver in (self._client, self._edge):
+            if driver is not None:
+                with suppress(TransportError):
+                    await driver.stop()
+        if self._edge is not None:
+            with suppress(TransportError):
+                await self._backbone.registry.delete(records.named(records.NODE, self.name))
+        await self._backbone.close()
+
+    def __enter__(self) -> SyncConnection:
+        from narrowcast.deliver.client.plain import SyncConnection
+
+        self._sync = SyncConnection(self)
+        return self._sync.open()
+
+    def __exit__(self, *_: object) -> None:
+        assert self._sync is not None
+        self._sync.close()
+
+    # Publishing.
+
+    async def publish(self, rows: Rows, *, shard: int | None = None) -> int:
+        """Send dicts or an Arrow table; returns how many, once all of them are in the durable log.
+
+        From then on they are promised to every subscription acknowledged before. Messages of one
+        connection keep their order.
+        """
+        driver = await self._publisher()
+        at = crc32(self.name.encode()) % self._backbone.system.shards if shard is None else shard
+        settings = ClientSettings()
+        count, size, chunk = 0, 0, list[bytes]()
+        waiting: list[asyncio.Future[Acked]] = []
+        for payload in payloads(rows):
+            chunk.append(payload)
+            count, size = count + 1, size + len(payload)
+            if len(chunk) >= settings.most_messages or size >= settings.most_bytes:
+                waiting.append(self._send(driver, at, chunk))
+                chunk, size = [], 0
+                if len(waiting) >= MOST_WAITING:
+                    await waiting.pop(0)
+        if chunk:
+            waiting.append(self._send(driver, at, chunk))
+        for acked in waiting:
+            await acked
+        return count
+
+    def _send(self, driver: Driver, shard: int, chunk: list[bytes]) -> asyncio.Future[Acked]:
+        token = next(self._tokens)
+        future = self._waiting[token] = asyncio.get_running_loop().create_future()
+        driver.tell(Publish(token, shard, tuple(chunk)))
+        return future
+
+    async def _publisher(self) -> Driver:
+        async with self._starting:
+            if self._client is None:
+                part = Client(f"{self.name}-{secrets.token_hex(4)}")
+                engines = Engines(self._backbone.log, self._backbone.registry)
+                self._client = Driver(part, engines, application=self._told)
+                await self._client.start()
+        return self._client
+
+    # Subscribing.
+
+    def subscribe(
+        self,
+        profile: str | Profile,
+        *,
+        name: str | None = None,
+        position: Mapping[int, int] | None = None,
+        from_start: bool = False,
+        credit: int = 20_000,
+    ) -> Subscription:
+        """What matches a profile from now on, as batches, without an end.
+
+        With a `name` and the `position` of its last batch, a subscription goes on where it was. `from_start`
+        begins with the oldest message that the log still has, where no `position` says otherwise.
+        `credit` is how many messages may wait here; more stay in the log until these are dealt with.
+        """
+        text = profile.text if isinstance(profile, Profile) else Profile.parse(profile).text
+        if from_start and not position:
+            position = dict.fromkeys(self._backbone.system.every_shard, end_of(0))
+        return Subscription(self, name or f"{self.name}-{next(self._tokens)}", text, position, credit)
+
+    async def _open(self, subscription: Subscription) -> None:
+        async with self._starting:
+            if self._edge is None:
+                part = Edge(self.name, self._backbone.system.every_shard, EdgeSettings(), gateway=self._gateway)
+                links = self._backbone.overlay(self.name, self._keys, key=CLIENTS) if self._gateway else None
+                engines = self._backbone.engines(self.name, multicast=self._multicast, overlay=links)
+                self._edge = Driver(part, engines, application=self._told)
+                await self._edge.start()
+                self._reports = asyncio.ensure_future(report_for_ever(self._backbone, self._edge))
+        self._subscriptions[subscription.name] = subscription
+        self._edge.tell(
+            Subscribe(subscription.name, subscription.profile, subscription.position or None, subscription.credit)
+        )
+
+    # What the parts tell the application.
+
+    def _told(self, effect: Effect) -> None:
+        if isinstance(effect, Acked):
+            future = self._waiting.pop(effect.token, None)
+            if future is not None and not future.done():
+                future.set_result(effect)
+        elif isinstance(effect, Unsure):
+            future = self._waiting.pop(effect.token, None)
+            if future is not None and not future.done():
+                future.set_exception(TransportError("the log did not answer in time: nobody can say if it has them"))
+        elif isinstance(effect, Deliver | Gap | Subscribed):
+            subscription = self._subscriptions.get(effect.subscription)
+            if subscription is not None:
+                subscription._take(effect)
+
+    async def _close(self, subscription: Subscription) -> None:
+        if self._subscriptions.pop(subscription.name, None) is None or self._edge is None:
+            return
+        self._edge.tell(Unsubscribe(subscription.name))
+        with suppress(TransportError):
+            await self._backbone.registry.delete(records.named(records.SUBSCRIPTION, subscription.name))
+
+
+class Subscription(AsyncIterator[Batch]):
+    """Batches as they come. `await ready()` returns once it is acknowledged, which iterating does too."""
+
+    def __init__(
+        self, connection: Connection, name: str, profile: str, position: Mapping[int, int] | None, credit: int
+    ) -> None:
+        self.name, self.profile, self.credit = name, profile, credit
+        self.position: dict[int, int] = dict(position or {})
+        self.start: Mapping[int, int] = {}
+        self._connection = connection
+        self._queue: asyncio.Queue[Deliver | Gap] = asyncio.Queue()
+        self._acknowledged: asyncio.Event = asyncio.Event()
+        self._opened = False
+        self._owed = 0
+
+    async def ready(self, timeout: float | None = None) -> Subscription:
+        """Everything acknowledged from now on, and that matches, will come."""
+        if not self._opened:
+            self._opened = True
+            await self._connection._open(self)
+        await asyncio.wait_for(self._acknowledged.wait(), timeout)
+        return self
+
+    async def __anext__(self) -> Batch:
+        await self.ready()
+        while True:
+            self._pay()
+            effect = await self._queue.get()
+            if isinstance(effect, Gap):
+                self.position[effect.shard] = effect.upto
+                return Batch((), effect.shard, (), dict(self.position), effect.reason)
+            self.position[effect.shard] = effect.position
+            if effect.messages:
+                self._owed = len(effect.messages)
+                places, rows = zip(*effect.messages, strict=True)
+                return Batch(rows, effect.shard, places, dict(self.position))
+
+    async def close(self) -> None:
+        await self._connection._close(self)
+
+    def _pay(self) -> None:
+        """The batch handed over last has been dealt with."""
+        if self._owed and self._connection._edge is not None:
+            self._connection._edge.tell(Consumed(self.name, self._owed))
+            self._owed = 0
+
+    def _take(self, effect: Any) -> None:
+        if isinstance(effect, Subscribed):
+            self.start = dict(effect.start)
+            for shard, at in effect.start.items():
+                self.position.setdefault(shard, at)
+            self._acknowledged.set()
+        else:
+            self._queue.put_nowait(effect)

@@ -1,0 +1,74 @@
+"""Rows in, payloads out, and back: dicts one by one, or Arrow tables whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+from narrowcast.deliver.wire import Malformed, decode_payloads, encode_payload
+from narrowcast.errors import InputError
+
+Rows = Any  # a Mapping, an iterable of them, or pyarrow's Table or RecordBatch
+
+
+def payloads(rows: Rows) -> Iterator[bytes]:
+    """The payload of each row.
+
+    >>> list(payloads({"symbol": "IBM"}))
+    [b'{"symbol":"IBM"}']
+    """
+    if isinstance(rows, Mapping):
+        rows = [rows]
+    elif hasattr(rows, "to_batches"):  # a Table; a column without a value is no attribute of that message
+        rows = (row for batch in rows.to_batches() for row in batch.to_pylist())
+    elif hasattr(rows, "to_pylist"):
+        rows = rows.to_pylist()
+    elif isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+        raise InputError(f"{type(rows).__name__} holds no rows", name="rows", hint="give dicts or an Arrow table")
+    for row in rows:
+        if not isinstance(row, Mapping):
+            raise InputError(f"a row is a dict of attributes, not {type(row).__name__}", name="rows", got=row)
+        yield encode_payload(row)
+
+
+@dataclass(frozen=True)
+class Batch(Sequence[dict[str, Any]]):
+    """Messages of a subscription, in order; a sequence of dicts, or `arrow()`.
+
+    `position` is how far the subscription has got, by shard: stored with what was done about the
+    messages, it lets `subscribe(..., position=)` go on exactly there. `gap` is None, or why some
+    messages will not come ("slow", "log"): then there are none in here.
+    """
+
+    rows: tuple[bytes, ...]
+    shard: int
+    places: tuple[int, ...]
+    position: Mapping[int, int]
+    gap: str | None = None
+    _decoded: list[dict[str, Any]] = field(default_factory=list, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if not self._decoded and self.rows:
+            found = decode_payloads(self.rows)
+            self._decoded.extend({} if isinstance(row, Malformed) else row for row in found)
+        return self._decoded[index]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self[:])
+
+    def arrow(self) -> Any:
+        """The messages as a pyarrow.Table; attributes that a message lacks are null."""
+        import pyarrow as pa
+
+        names = dict.fromkeys(name for row in self for name in row)
+        return pa.table({name: pa.array([row.get(name) for row in self]) for name in names})

@@ -1,0 +1,38 @@
+"""Who subscribes on a running system, for whoever keeps statistics of it: asked in plain blocking calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from narrowcast.deliver.parts import records
+from narrowcast.deliver.processes.backbone import backbone, url_of
+from narrowcast.errors import TransportError
+
+TIMEOUT = 30.0
+
+
+def registered(url: str | Path | None = None, *, system: str = "nc") -> Callable[[], list[tuple[str, str]]]:
+    """A function that lists the subscriptions of now, as (name, profile).
+
+    What is not known cannot be left out: if the registry does not answer, it raises TransportError.
+    """
+    place = url_of(url)
+
+    def ask() -> list[tuple[str, str]]:
+        try:
+            return asyncio.run(asyncio.wait_for(_listed(place, system), TIMEOUT))
+        except TimeoutError:
+            raise TransportError("the registry does not list its subscriptions", endpoint=system) from None
+
+    return ask
+
+
+async def _listed(url: str, system: str) -> list[tuple[str, str]]:
+    bone = await backbone(url, name="subscriptions", system=system)
+    try:
+        values = await bone.registry.listed(records.SUBSCRIPTION)
+        return sorted((records.name_of(v.key), records.unpack(v.data)["profile"]) for v in values if v.data)
+    finally:
+        await bone.close()

@@ -1,0 +1,431 @@
+"""The coordinator: holds the lease, asks for plans and moves the system from epoch to epoch.
+
+It is off the data path: while none is alive, messages are delivered under the plan in force and new
+subscriptions are served from the log. Every step is one revision-checked write, so a coordinator that
+lost the lease without knowing cannot take one, and the next one goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from narrowcast.deliver.parts import records
+from narrowcast.deliver.parts.effects import Append, Lookup, PlanWanted, Watch, Write
+from narrowcast.deliver.parts.events import Appended, Failed, Noted, Planned, Refused, Replan, Tick, Written
+from narrowcast.deliver.parts.node import STEADY
+from narrowcast.deliver.parts.part import NEVER, Part
+from narrowcast.deliver.routing.routing import Routing
+from narrowcast.deliver.wire import Marker, encode_entry
+
+MOST_OPEN = 256
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorSettings:
+    """`ttl`: a lease that is not renewed for so long may be taken. `prepare`: how long nodes are waited for.
+
+    `move`: the same where another plan was offered; who is late then does not miss the move, but undoes it. It is
+    more than `alive`, so that the dead hold nobody up. `every`: plan again after so long even if nothing changed
+    (None: only on change), and never sooner than `pause` after the last time. `alive`: a node that shows
+    nothing for so long counts as dead.
+    """
+
+    ttl: float = 3.0
+    renew: float = 1.0
+    prepare: float = 2.0
+    move: float = 10.0
+    pause: float = 1.0
+    every: float | None = None
+    alive: float = 5.0
+    retry: float = 0.5
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A key with its revision, and when it last changed by our own clock."""
+
+    record: dict[str, Any] | None = None
+    revision: int = 0
+    changed: float = 0.0
+
+
+class Coordinator(Part):
+    """One of any number; the one with the lease works, the others watch."""
+
+    def __init__(self, name: str, shards: tuple[int, ...], settings: CoordinatorSettings | None = None) -> None:
+        super().__init__(name)
+        self.shards = shards
+        self.settings = settings or CoordinatorSettings()
+        self.leads = False
+        self.term = 0
+        self._lease = _Seen()
+        self._epoch = _Seen(dict(STEADY))
+        self._offer = _Seen()
+        self._new_offer: dict[str, Any] | None = None  # that the plan being made is made from
+        self._subscriptions: dict[str, _Seen] = {}
+        self._nodes: dict[str, _Seen] = {}  # those that are alive
+        self._plans: set[int] = set()
+        self._sources: dict[int, int] = {}  # the epoch in force at each shard's checkpoint
+        self._open: dict[int, Callable[[int | None, bool], None]] = {}  # what to do with an answer
+        self._steps: set[int] = set()  # requests of the step of the epoch that is under way
+        self._dirty = True  # what was planned for has changed
+        self._number = 0  # of the plan being written
+        self._planning = 0
+        self._markers: dict[int, int] = {}  # the sequence number of the marker in each shard
+        self._renewed = self._renew_at = self._next_plan_at = self._since = self._busy_until = 0.0
+        self._now = 0.0
+        self._handlers |= {
+            Noted: self._on_noted,
+            Written: self._on_written,
+            Refused: self._on_refused,
+            Appended: self._on_appended,
+            Failed: self._on_failed,
+            Planned: self._on_planned,
+            Replan: self._on_replan,
+        }
+
+    def _start(self, now: float) -> None:
+        self._lease.changed = now
+        for prefix in (
+            records.LEASE,
+            records.EPOCH,
+            records.SUBSCRIPTION,
+            records.NODE,
+            records.PLAN,
+            records.SOURCE,
+            records.OFFER,
+        ):
+            self._do(Watch(prefix))
+        self._do(Lookup(records.LEASE))
+
+    # What the registry says.
+
+    def _on_noted(self, event: Noted, now: float) -> None:
+        record = None if event.data is None or event.key.startswith(records.PLAN) else records.unpack(event.data)
+        if event.key == records.LEASE:
+            if record is None and event.revision >= self._lease.revision:
+                self._lease = _Seen(None, event.revision, now - self.settings.ttl)  # nobody holds it: no need to wait
+                self._step_down()
+            elif event.revision > self._lease.revision:
+                self._lease = _Seen(record, event.revision, now)
+                if record is not None and (record["holder"], record["term"]) != (self.name, self.term):
+                    self._step_down()
+        elif event.key == records.EPOCH:
+            if event.revision > self._epoch.revision and record is not None:
+                self._epoch = _Seen(record, event.revision, now)
+                self._since = now
+                self._steps, self._busy_until = set(), now
+        elif event.key == records.OFFER:
+            self._offer = _Seen(record, event.revision, now)
+            self._dirty |= self._offered() is not None
+        elif event.key.startswith(records.SUBSCRIPTION):
+            self._note(self._subscriptions, event, record, now)
+        elif event.key.startswith(records.NODE):
+            self._note(self._nodes, event, record, now)
+        elif event.key.startswith(records.PLAN):
+            number = records.number_of(event.key)
+            self._plans = self._plans - {number} if event.data is None else self._plans | {number}
+        elif event.key.startswith(records.SOURCE) and record is not None:
+            self._sources[records.number_of(event.key)] = record["epoch"]
+        self._work(now)
+
+    def _note(self, known: dict[str, _Seen], event: Noted, record: dict[str, Any] | None, now: float) -> None:
+        """A subscription or a node has come, changed or gone."""
+        name = records.name_of(event.key)
+        before = known.pop(name, None)
+        if record is not None:
+            known[name] = _Seen(record, event.revision, now)
+        if known is self._nodes:
+            self._dirty |= before is None and record is not None and record["role"] != "source"
+        else:
+            self._dirty |= (before.record if before else None) != record
+
+    # The lease.
+
+    def _on_tick(self, event: Tick, now: float) -> None:
+        s = self.settings
+        if self.leads and now >= self._renewed + s.ttl:
+            self._step_down()  # nobody confirmed it for so long that somebody else may hold it
+        if self.leads:
+            if now >= self._renew_at:
+                self._renew_at = now + s.renew
+                self._write_lease(now)
+        elif now >= self._lease.changed + s.ttl and now >= self._renew_at:
+            self._renew_at = now + s.ttl
+            self._campaign(now)
+        self._bury(now)
+        self._work(now)
+
+    def _campaign(self, now: float) -> None:
+        term = (self._lease.record or {"term": 0})["term"] + 1
+
+        def won(revision: int | None, stale: bool) -> None:
+            if revision is not None:
+                self.leads, self.term = True, term
+                self._renewed, self._renew_at = now, now + self.settings.renew
+                self._lease = _Seen({"holder": self.name, "term": term}, revision, now)
+                self.counts["elected"] += 1
+                self._take_over()
+
+        self._write(records.LEASE, {"holder": self.name, "term": term}, self._lease.revision, won)
+
+    def _write_lease(self, now: float) -> None:
+        """Renewed as of when it was asked for, not of when the answer came."""
+
+        def renewed(revision: int | None, stale: bool) -> None:
+            if revision is not None:
+                self._renewed = now
+                self._lease = _Seen(self._lease.record, revision, now)
+            elif stale:
+                self._step_down()
+
+        self._write(records.LEASE, {"holder": self.name, "term": self.term}, self._lease.revision, renewed)
+
+    def _step_down(self) -> None:
+        if self.leads:
+            self.counts["stepped down"] += 1
+            self.leads = False
+            self._open, self._steps, self._planning = {}, set(), 0
+
+    def _take_over(self) -> None:
+        """Put our term on the epoch, so that whoever led before us can no longer write it."""
+        self._steps, self._markers, self._dirty = set(), {}, True
+        self._set_epoch()
+
+    # The epoch, step by step. Each step is finished or tried again; none is taken twice.
+
+    @property
+    def _record(self) -> dict[str, Any]:
+        assert self._epoch.record is not None
+        return self._epoch.record
+
+    def _work(self, now: float) -> None:
+        self._now = now
+        if not self.leads or now < self._busy_until:
+            return
+        if self._record["term"] != self.term:
+            self._set_epoch()
+            return
+        {"steady": self._steady, "preparing": self._preparing, "committing": self._committing}[self._record["phase"]](
+            now
+        )
+
+    def _steady(self, now: float) -> None:
+        s = self.settings
+        due = self._dirty or (s.every is not None and now >= self._next_plan_at - s.pause + s.every)
+        if self._planning or not due or now < self._next_plan_at:
+            return
+        self._next_plan_at = now + s.pause
+        self._dirty = False
+        self._tidy()
+        self._number = self._next_number()
+        self._planning = self._request()
+        self._new_offer = self._offered()
+        wanted = {
+            name: seen.record
+            for name, seen in sorted(self._subscriptions.items())
+            if seen.record is not None and seen.record["edge"] in self._nodes
+        }
+        profiles = {name: record["profile"] for name, record in wanted.items()}
+        edges = {name: record["edge"] for name, record in wanted.items()}
+        gateways = {record["edge"]: record["gateway"] for record in wanted.values() if record["gateway"] is not None}
+        nodes, new = tuple(sorted(self._nodes)), self._new_offer
+        offer = new or self._record.get("offer")
+        self._do(
+            PlanWanted(self._planning, self._number, profiles, edges, gateways, nodes, offer, trying=new is not None)
+        )
+
+    def _next_number(self) -> int:
+        """A number that no plan ever had, whatever became of it: nodes know a plan by its number."""
+        record = self._record
+        last: int = max(record["current"], record["next"] or 0, record.get("burnt", 0), *self._plans, 0)
+        return last + 1
+
+    def _offered(self) -> dict[str, Any] | None:
+        """Another plan than the one in force that was offered and has not been refused."""
+        offer, accepted = self._offer.record, self._record.get("offer") or {"number": 0}
+        done = max(self._record.get("refused", 0), accepted["number"])
+        return offer if offer is not None and offer["number"] > done else None
+
+    def _on_planned(self, event: Planned, now: float) -> None:
+        if event.request != self._planning or not self.leads:
+            return
+        self._planning = 0
+        if self._record["phase"] != "steady" or now < self._busy_until:
+            self._dirty = True
+        elif event.routing is not None:
+            self._write_plan(event.routing)
+        elif self._new_offer is not None:  # it cannot be put in force: never, rather than for ever again
+            self.counts["offers refused"] += 1
+            self._dirty = True
+            self._set_epoch(refused=self._new_offer["number"])
+
+    def _on_replan(self, event: Replan, now: float) -> None:
+        self._dirty = True
+        self._work(now)
+
+    def _write_plan(self, routing: Routing) -> None:
+        """A plan is written once. If its number is taken, another coordinator was here: plan again."""
+        number, offer = self._number, self._new_offer
+
+        def written(revision: int | None, stale: bool) -> None:
+            if revision is None:
+                self._dirty = True
+                self._plans |= {number} if stale else set()
+            else:
+                self._plans |= {number}
+                self._since = self._now
+                self._set_epoch(phase="preparing", next=number, trying=offer)
+
+        self._step(self._write(records.numbered(records.PLAN, number), routing.to_bytes(), 0, written))
+
+    def _preparing(self, now: float) -> None:
+        """Wait until everybody alive is ready, but not for ever.
+
+        Subscriptions that came or went are served: who is late repairs from the log. Another plan, which is there
+        only to be cheaper, is not worth anybody's trouble: the old one stays. It can be taken back as long as no
+        marker is written, and none is before `committing` is.
+        """
+        offer = self._record.get("trying")
+        if self._is_prepared() or (offer is None and now >= self._since + self.settings.prepare):
+            self._markers = {}
+            self._set_epoch(phase="committing")
+        elif offer is not None and now >= self._since + self.settings.move:
+            self.counts["rolled back"] += 1
+            self._dirty = True
+            number = self._record["next"]
+            self._set_epoch(phase="steady", next=None, trying=None, refused=offer["number"], burnt=number)
+
+    def _is_prepared(self) -> bool:
+        wanted = self._record["next"]
+        return all(seen.record is not None and seen.record["ready"] >= wanted for seen in self._nodes.values())
+
+    def _committing(self, now: float) -> None:
+        """Write the marker into every shard, then record where it stands."""
+        missing = [shard for shard in self.shards if shard not in self._markers]
+        if not missing:
+            cutover = {str(shard): sequence for shard, sequence in sorted(self._markers.items())}
+            offer = self._record.get("trying") or self._record.get("offer")
+            self._set_epoch(
+                phase="steady", current=self._record["next"], next=None, cutover=cutover, offer=offer, trying=None
+            )
+            return
+        epoch = self._record["next"]
+        for shard in missing:
+            request = self._request()
+
+            def done(sequence: int | None, stale: bool, shard: int = shard) -> None:
+                if sequence is not None and self._record["next"] == epoch:
+                    self._markers[shard] = sequence
+
+            self._open[request] = done
+            self._step(request)
+            self._do(Append(request, shard, encode_entry(Marker(epoch)), f"epoch-{epoch}"))
+
+    def _set_epoch(self, **changes: Any) -> None:
+        """One step: a write that only succeeds on the record it was decided on."""
+        record = self._record | changes | {"term": self.term}
+
+        def written(revision: int | None, stale: bool) -> None:
+            if revision is not None and revision > self._epoch.revision:
+                self._epoch = _Seen(record, revision, self._now)
+                self._since = self._now
+
+        self._step(self._write(records.EPOCH, record, self._epoch.revision, written))
+
+    def _tidy(self) -> None:
+        """Delete plans that were taken back, and those that no source can come back to."""
+        current = self._record["current"]
+        self._delete(n for n in self._plans if current < n <= self._record.get("burnt", 0))
+        if len(self._sources) < len(self.shards):
+            return
+        oldest = min(current, *self._sources.values()) - 1
+        self._delete(n for n in self._plans if n < oldest)
+
+    def _delete(self, plans: Iterable[int]) -> None:
+        for number in sorted(plans):
+            self._plans.discard(number)
+            self._do(Write(self._request(), records.numbered(records.PLAN, number), None))
+
+    def _bury(self, now: float) -> None:
+        """A node that has shown nothing for long is dead: nobody waits for it, and trees go around it.
+
+        It may only be slow to speak, so what it wrote is deleted at its present revision or not at all;
+        an edge that comes back registers its subscriptions again, and reads the log until it is planned for.
+        """
+        dead = [name for name, seen in self._nodes.items() if now >= seen.changed + self.settings.alive]
+        for name in dead:
+            seen = self._nodes.pop(name)
+            self.counts["buried"] += 1
+            self._dirty |= seen.record is not None and seen.record["role"] != "source"
+            if self.leads:
+                self._do(Write(self._request(), records.named(records.NODE, name), None, seen.revision))
+        if dead and self.leads:
+            for name, seen in self._subscriptions.items():
+                if seen.record is not None and seen.record["edge"] in dead:
+                    self._do(Write(self._request(), records.named(records.SUBSCRIPTION, name), None, seen.revision))
+
+    # Answers.
+
+    def _step(self, request: int) -> None:
+        """Nothing else is begun until the answer is there, or is too late."""
+        self._steps.add(request)
+        self._busy_until = self._now + self.settings.retry
+
+    def _write(
+        self, key: str, record: dict[str, Any] | bytes, revision: int, then: Callable[[int | None, bool], None]
+    ) -> int:
+        request = self._request()
+        self._open[request] = then
+        for lost in [open_ for open_ in self._open if open_ < request - MOST_OPEN]:
+            del self._open[lost]  # an answer this late is no answer
+        self._do(Write(request, key, record if isinstance(record, bytes) else records.pack(record), revision))
+        return request
+
+    def _answer(self, request: int, found: int | None, stale: bool, now: float) -> None:
+        then = self._open.pop(request, None)
+        if then is None:
+            return
+        self._now = now
+        if request in self._steps:
+            self._steps.discard(request)
+            if found is not None and not self._steps:
+                self._busy_until = now  # done; a step that failed is tried again only when its time is up
+        then(found, stale)
+        self._work(now)
+
+    def _on_written(self, event: Written, now: float) -> None:
+        self._answer(event.request, event.revision, False, now)
+
+    def _on_refused(self, event: Refused, now: float) -> None:
+        self._answer(event.request, None, event.stale, now)
+
+    def _on_appended(self, event: Appended, now: float) -> None:
+        self._answer(event.request, event.sequence, False, now)
+
+    def _on_failed(self, event: Failed, now: float) -> None:
+        self._answer(event.request, None, False, now)
+
+    def _next_wake(self, now: float) -> float:
+        s = self.settings
+        times = [seen.changed + s.alive for seen in self._nodes.values()]
+        if self.leads:
+            times += [self._renew_at, self._renewed + s.ttl, max(self._busy_until, self._next_step())]
+        else:
+            times.append(max(self._renew_at, self._lease.changed + s.ttl))
+        return max(now + 1e-3, min(times))
+
+    def _next_step(self) -> float:
+        """When time alone moves the epoch on; answers and notes do it otherwise."""
+        s, phase = self.settings, self._record["phase"]
+        if phase == "preparing":
+            return self._since + (s.prepare if self._record.get("trying") is None else s.move)
+        if phase == "committing" or self._record["term"] != self.term:
+            return 0.0
+        if self._planning:
+            return NEVER
+        if self._dirty:
+            return self._next_plan_at
+        return NEVER if s.every is None else self._next_plan_at - s.pause + s.every

@@ -1,0 +1,393 @@
+"""The edge: exact filtering, each message once, in order, repaired from the log where frames are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from narrowcast.deliver.parts import records
+from narrowcast.deliver.parts.effects import Deliver, Gap, Locate, Read, Send, Subscribed, Write
+from narrowcast.deliver.parts.events import (
+    Arrived,
+    Consumed,
+    Failed,
+    Located,
+    Subscribe,
+    Tick,
+    Unsubscribe,
+    WasRead,
+)
+from narrowcast.deliver.parts.node import MOST_PLANS, Node
+from narrowcast.deliver.parts.part import NEVER
+from narrowcast.deliver.parts.reader import Message, Opened, Reader
+from narrowcast.deliver.routing.routing import Routing
+from narrowcast.deliver.transport import Address, Link, Overlay
+from narrowcast.deliver.wire import Attach, Frame, Pulse, end_of, sequence_of
+from narrowcast.profiles import Profile
+from narrowcast.profiles.parsed import parsed
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeSettings:
+    """`grace`: how long a hole may be closed by frames that are late. `patience`: how long silence is believed.
+
+    `tail`: how often the log is read for a subscription that no plan covers. `most_held`: messages held
+    beyond a hole before the log takes over. `most_lag`: entries a subscriber without credit may fall
+    behind before it is told of a gap.
+    """
+
+    grace: float = 0.06
+    patience: float = 0.75
+    tail: float = 0.05
+    retry: float = 0.25
+    attach: float = 0.5
+    register: float = 5.0
+    report: float = 1.0
+    read_most: int = 256
+    most_held: int = 10_000
+    most_lag: int = 100_000
+
+
+@dataclass(slots=True)
+class _Subscription:
+    profile: Profile
+    credit: int | None
+    start: dict[int, int]
+    readers: dict[int, Reader] = field(default_factory=dict)
+    registered: float = NEVER  # when to write it to the registry again
+
+    def spend(self, messages: int) -> None:
+        if self.credit is not None:
+            self.credit -= messages
+
+
+class Edge(Node):
+    """Serves the subscriptions of one process, or of many as a gateway."""
+
+    role = "edge"
+
+    def __init__(
+        self,
+        name: str,
+        shards: tuple[int, ...],
+        settings: EdgeSettings | None = None,
+        *,
+        gateway: str | None = None,
+        beat: float = 1.0,
+    ) -> None:
+        super().__init__(name, beat=beat)
+        self.shards = shards
+        self.gateway = gateway
+        self.settings = settings or EdgeSettings()
+        self.subscriptions: dict[str, _Subscription] = {}
+        self._takers: dict[tuple[int, int, int], list[Reader]] = {}  # by shard, epoch, channel
+        self._asked: dict[int, tuple[str, int]] = {}  # open requests: subscription and shard
+        self._locate_at = self._attach_at = self._report_at = self._read_due = NEVER
+        self._handlers |= {
+            Arrived: self._on_arrived,
+            Subscribe: self._on_subscribe,
+            Unsubscribe: self._on_unsubscribe,
+            Consumed: self._on_consumed,
+            Located: self._on_located,
+            WasRead: self._on_read,
+            Failed: self._on_failed,
+        }
+
+    # Subscriptions come and go.
+
+    def _on_subscribe(self, event: Subscribe, now: float) -> None:
+        self._drop(event.subscription)
+        start = {shard: at for shard, at in (event.position or {}).items() if shard in self.shards}
+        self.subscriptions[event.subscription] = _Subscription(parsed(event.profile), event.credit, start)
+        self._locate(now)
+        self._open(event.subscription, now)
+
+    def _on_unsubscribe(self, event: Unsubscribe, now: float) -> None:
+        self._drop(event.subscription)
+        self._do(Write(self._request(), records.named(records.SUBSCRIPTION, event.subscription), None))
+        self._prepare(now)
+
+    def _drop(self, name: str) -> None:
+        self.subscriptions.pop(name, None)
+        self._asked = {request: asked for request, asked in self._asked.items() if asked[0] != name}
+
+    def _locate(self, now: float) -> None:
+        """Ask where the log ends, for every subscription that does not know where it starts."""
+        self._locate_at = NEVER
+        for name, subscription in self.subscriptions.items():
+            for shard in self.shards:
+                if shard not in subscription.start:
+                    self._locate_at = now + self.settings.retry
+                    request = self._request()
+                    self._asked[request] = (name, shard)
+                    self._do(Locate(request, shard))
+
+    def _on_located(self, event: Located, now: float) -> None:
+        name, shard = self._asked.pop(event.request, (None, event.shard))
+        subscription = self.subscriptions.get(name) if name is not None else None
+        if subscription is None or name is None:
+            return
+        reader = subscription.readers.get(shard)
+        if reader is None:
+            subscription.start.setdefault(shard, end_of(event.sequence))
+            self._open(name, now)
+        else:
+            reader.reading, reader.heard = 0, now
+            reader.head = max(reader.head, end_of(event.sequence))
+            self._advance(reader, now)
+
+    def _open(self, name: str, now: float) -> None:
+        """Once every shard's start is known, the subscription is acknowledged and served from the log."""
+        subscription = self.subscriptions[name]
+        if subscription.readers or any(shard not in subscription.start for shard in self.shards):
+            return
+        for shard in self.shards:
+            at = subscription.start[shard]
+            subscription.readers[shard] = Reader(name, shard, subscription.profile, at, told=at, read_at=now)
+        self._asked = {request: asked for request, asked in self._asked.items() if asked[0] != name}
+        self._read_due = now
+        self._do(Subscribed(name, dict(subscription.start)))
+        self._register(name, subscription, now)
+        self._report_at = min(self._report_at, now + self.settings.report)
+        self._prepare(now)
+
+    def _register(self, name: str, subscription: _Subscription, now: float) -> None:
+        record = {"profile": subscription.profile.text, "edge": self.name, "gateway": self.gateway}
+        self._do(Write(self._request(), records.named(records.SUBSCRIPTION, name), records.pack(record)))
+        subscription.registered = now + self.settings.register
+
+    # Plans: which channels to take.
+
+    def _prepare(self, now: float) -> None:
+        self._retake()
+        super()._prepare(now)
+        self._attach_at = now
+
+    def _retake(self) -> None:
+        self._takers = {}
+        for name, subscription in self.subscriptions.items():
+            found = {epoch: self._channels(name, subscription, routing) for epoch, routing in self.plans.items()}
+            taken = {epoch: frozenset(channels) for epoch, channels in found.items() if channels}
+            for reader in subscription.readers.values():
+                reader.take_channels(taken)
+                for epoch, channels in taken.items():
+                    for channel in channels:
+                        self._takers.setdefault((reader.shard, epoch, channel), []).append(reader)
+
+    def _channels(self, name: str, subscription: _Subscription, routing: Routing) -> tuple[int, ...]:
+        """What a plan has for a subscription; nothing if it was made for another profile, edge or gateway."""
+        same = (
+            routing.profiles.get(name) == subscription.profile.text
+            and routing.edges.get(name) == self.name
+            and routing.gateways.get(self.name) == self.gateway
+        )
+        return routing.taken.get(name, ()) if same else ()
+
+    def _drain(self) -> None:
+        """Plans before the current one are kept until every mark has passed the cut-over."""
+        current = self.epoch["current"]
+        cutover: Mapping[str, int] = self.epoch["cutover"]
+        readers = [reader for each in self.subscriptions.values() for reader in each.readers.values()]
+        passed = all(reader.mark >= end_of(cutover.get(str(reader.shard), 0)) for reader in readers)
+        kept = [n for n in sorted(self.plans)[-MOST_PLANS:] if n >= current or not passed]
+        if len(kept) < len(self.plans):
+            self.plans = {n: self.plans[n] for n in kept}
+            self._retake()
+
+    def _wanted(self) -> dict[Address, None]:
+        wanted: dict[Address, None] = {}
+        for _, routing in sorted(self.plans.items()):
+            for name, subscription in self.subscriptions.items():
+                channels = self._channels(name, subscription, routing)
+                wanted |= {routing.addresses[channel]: None for channel in channels}
+                if channels and routing.pulse is not None:
+                    wanted[routing.pulse] = None
+        return wanted
+
+    def _attach(self, now: float) -> None:
+        """Tell the broker which overlay channels to pass on; it forgets, so tell it again and again."""
+        self._attach_at = NEVER
+        if self.gateway is None:
+            return
+        for epoch, routing in sorted(self.plans.items()):
+            taken = {c for name, each in self.subscriptions.items() for c in self._channels(name, each, routing)}
+            for channel in sorted(taken):
+                if isinstance(routing.addresses[channel], Overlay):
+                    self._do(Send(Link(self.gateway), Attach(self.name, epoch, channel)))
+                    self._attach_at = now + self.settings.attach
+
+    # Frames.
+
+    def _on_arrived(self, event: Arrived, now: float) -> None:
+        frame = event.what
+        if isinstance(frame, Pulse):
+            self._feel(frame, now)
+            return
+        if not isinstance(frame, Frame):
+            self.counts["stray"] += 1
+            return
+        readers = self._takers.get((frame.shard, frame.epoch, frame.channel))
+        if not readers:
+            self.counts["filtered by session"] += len(frame.messages) or 1
+            return
+        opened = Opened(frame, self.plans[frame.epoch])
+        for reader in readers:
+            reader.take(opened, now, self.counts)
+            self._advance(reader, now)
+
+    def _feel(self, pulse: Pulse, now: float) -> None:
+        for subscription in self.subscriptions.values():
+            reader = subscription.readers.get(pulse.shard)
+            if reader is not None and pulse.epoch in reader.taken:
+                reader.feel(pulse, now)
+                self._advance(reader, now)
+
+    def _advance(self, reader: Reader, now: float) -> None:
+        """Hand over what the channels have made certain, and see whether something is missing."""
+        subscription = self.subscriptions[reader.subscription]
+        upto = reader.reach()
+        if upto > reader.mark and subscription.credit != 0:
+            self._hand(subscription, reader, reader.held_upto(upto), upto)
+        if len(reader.held) > self.settings.most_held:
+            self.counts["blinded"] += 1
+            reader.go_blind()
+        self._mind_lag(subscription, reader, now)
+        self._plan_read(reader, now)
+
+    def _hand(self, subscription: _Subscription, reader: Reader, wanted: list[Message], upto: int) -> None:
+        messages = reader.pass_on(wanted, upto, subscription.credit)
+        if messages:
+            subscription.spend(len(messages))
+            reader.told = reader.mark
+            self.counts["delivered"] += len(messages)
+            self._do(Deliver(reader.subscription, reader.shard, tuple(messages), reader.mark))
+
+    def _on_consumed(self, event: Consumed, now: float) -> None:
+        subscription = self.subscriptions.get(event.subscription)
+        if subscription is not None and subscription.credit is not None:
+            subscription.credit += event.messages
+            for reader in subscription.readers.values():
+                self._advance(reader, now)
+
+    def _mind_lag(self, subscription: _Subscription, reader: Reader, now: float) -> None:
+        """A subscriber that takes nothing and has fallen too far behind is told what it will not get."""
+        behind = sequence_of(reader.head) - sequence_of(reader.mark)
+        if subscription.credit == 0 and behind > self.settings.most_lag:
+            after = reader.mark
+            reader.pass_on([], reader.head, None)
+            self._tell_gap(reader, after, "slow")
+
+    def _tell_gap(self, reader: Reader, after: int, reason: str) -> None:
+        self.counts["gaps"] += 1
+        reader.told = reader.mark
+        self._do(Gap(reader.subscription, reader.shard, after, reader.mark, reason))
+
+    # The log.
+
+    def _covered(self, reader: Reader) -> bool:
+        return not reader.blind and self.epoch["current"] in reader.taken
+
+    def _plan_read(self, reader: Reader, now: float) -> None:
+        """When to read the log: soon after a hole shows, at once and again without a plan, late in silence."""
+        if reader.reading:
+            return
+        s = self.settings
+        if not self._covered(reader):
+            due = min(reader.read_at, now + s.tail)
+        elif reader.head > reader.mark:
+            reader.hole = min(reader.hole, now)
+            due = reader.hole + s.grace
+        else:
+            due = reader.heard + s.patience
+        reader.read_at = due
+        self._read_due = min(self._read_due, due)
+
+    def _read(self, reader: Reader, now: float) -> None:
+        """Ask the log for what is missing, or for whatever is new."""
+        subscription = self.subscriptions[reader.subscription]
+        self._asked.pop(reader.reading, None)
+        request = reader.reading = self._request()
+        self._asked[request] = (reader.subscription, reader.shard)
+        reader.read_at = now + self.settings.retry
+        if subscription.credit == 0:
+            self._do(Locate(request, reader.shard))
+            return
+        at = sequence_of(reader.mark)
+        after = at if reader.mark == end_of(at) else at - 1
+        beyond = reader.missing_before() if self._covered(reader) else None
+        upto = None if beyond is None else sequence_of(beyond)
+        self.counts["repairs" if beyond is not None else "reads"] += 1
+        self._do(Read(request, reader.shard, after, upto, self.settings.read_most))
+
+    def _on_read(self, event: WasRead, now: float) -> None:
+        name, shard = self._asked.pop(event.request, ("", event.shard))
+        subscription = self.subscriptions.get(name)
+        if subscription is None or shard not in subscription.readers:
+            return
+        reader = subscription.readers[shard]
+        if event.request == reader.reading:
+            reader.reading = 0
+        gone = end_of(event.first - 1)
+        if event.first > event.after + 1 and gone > reader.mark:
+            after = reader.mark
+            reader.pass_on([], gone, None)
+            self._tell_gap(reader, after, "log")
+        upto = end_of(event.upto)
+        full = len(event.entries) >= self.settings.read_most
+        if end_of(event.after) <= reader.mark < upto and subscription.credit != 0:
+            wanted = reader.from_log(event.entries)
+            self.counts["repaired"] += len(wanted)
+            self._hand(subscription, reader, wanted, upto)
+        if not full:
+            reader.heard = now
+            reader.blind = False
+        reader.read_at = now if full else NEVER
+        self._advance(reader, now)
+        if full and not reader.reading:
+            reader.read_at = self._read_due = now
+
+    def _on_failed(self, event: Failed, now: float) -> None:
+        name, shard = self._asked.pop(event.request, ("", 0))
+        subscription = self.subscriptions.get(name)
+        if subscription is not None and shard in subscription.readers:
+            reader = subscription.readers[shard]
+            if event.request == reader.reading:
+                reader.reading = 0
+                reader.read_at = now + self.settings.tail
+                self._read_due = min(self._read_due, reader.read_at)
+
+    # Time.
+
+    def _on_tick(self, event: Tick, now: float) -> None:
+        super()._on_tick(event, now)
+        if now >= self._locate_at:
+            self._locate(now)
+        if now >= self._attach_at:
+            self._attach(now)
+        if now >= self._read_due:
+            self._read_all(now)
+        if now >= self._report_at:
+            self._report(now)
+
+    def _read_all(self, now: float) -> None:
+        readers = [reader for each in self.subscriptions.values() for reader in each.readers.values()]
+        for reader in readers:
+            if now >= reader.read_at:
+                self._read(reader, now)
+        self._read_due = min((reader.read_at for reader in readers), default=NEVER)
+
+    def _report(self, now: float) -> None:
+        """Tell positions that moved without a message, drop what is drained, and register again now and then."""
+        self._report_at = now + self.settings.report if self.subscriptions else NEVER
+        for name, subscription in self.subscriptions.items():
+            for reader in subscription.readers.values():
+                if reader.told < reader.mark:
+                    reader.told = reader.mark
+                    self._do(Deliver(name, reader.shard, (), reader.mark))
+            if now >= subscription.registered:
+                self._register(name, subscription, now)
+        self._drain()
+        self._join()
+
+    def _next_wake(self, now: float) -> float:
+        return min(self._beat_at, self._locate_at, self._attach_at, self._read_due, self._report_at)

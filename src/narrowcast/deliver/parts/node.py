@@ -1,0 +1,102 @@
+"""What source, broker and edge share: they follow the epochs in the registry and show that they are alive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from narrowcast.deliver.parts import records
+from narrowcast.deliver.parts.effects import Join, Leave, Watch, Write
+from narrowcast.deliver.parts.events import Noted, Tick
+from narrowcast.deliver.parts.part import Part
+from narrowcast.deliver.routing.routing import Routing, nothing
+from narrowcast.deliver.transport import Address
+
+STEADY: dict[str, Any] = {"term": 0, "current": 0, "next": None, "phase": "steady", "cutover": {}}
+MOST_PLANS = 4
+
+
+class Node(Part):
+    """A part that prepares epochs: it joins what the next plan needs, then says that it is ready.
+
+    `plans` are the routings it knows by epoch, `epoch` the registry's record of where the system is.
+    """
+
+    role = "node"
+    sender = False
+
+    def __init__(self, name: str, *, beat: float = 1.0) -> None:
+        super().__init__(name)
+        self.beat = beat
+        self.plans: dict[int, Routing] = {}
+        self.epoch: dict[str, Any] = STEADY
+        self.ready = 0
+        self._beat_at = 0.0
+        self._beats = 0
+        self._joined: set[Address] = set()
+        self._handlers[Noted] = self._on_noted
+
+    def _start(self, now: float) -> None:
+        self._do(Watch(records.EPOCH))
+        self._do(Watch(records.PLAN))
+
+    def _on_tick(self, event: Tick, now: float) -> None:
+        if now >= self._beat_at:
+            self._show(now)
+
+    def _on_noted(self, event: Noted, now: float) -> None:
+        if event.key == records.EPOCH and event.data is not None:
+            self.epoch = records.unpack(event.data)
+            self._prepare(now)
+        elif event.key.startswith(records.PLAN):
+            self._take_plan(records.number_of(event.key), event.data)
+            self._prepare(now)
+        else:
+            self._noted(event, now)
+
+    def _noted(self, event: Noted, now: float) -> None:
+        """A key that only this role watches."""
+
+    def _take_plan(self, number: int, data: bytes | None) -> None:
+        if data is None:
+            self.plans.pop(number, None)
+        elif number not in self.plans:
+            self.plans[number] = _read(data)
+
+    def _prepare(self, now: float) -> None:
+        """Join what every known plan needs, leave the rest, and say so."""
+        self._drain()
+        self._join()
+        newest = max((n for n in (self.epoch["current"], self.epoch["next"] or 0) if n in self.plans), default=0)
+        if newest > self.ready:
+            self.ready = newest
+            self._show(now)
+
+    def _drain(self) -> None:
+        """Forget the plans that can no longer matter."""
+
+    def _wanted(self) -> dict[Address, None]:
+        """The addresses to be joined, each once, in a fixed order."""
+        raise NotImplementedError
+
+    def _join(self) -> None:
+        wanted = self._wanted()
+        for address in wanted:
+            if address not in self._joined:
+                self._do(Join(address, self.sender))
+        for address in sorted(self._joined - wanted.keys(), key=repr):
+            self._do(Leave(address, self.sender))
+        self._joined = set(wanted)
+
+    def _show(self, now: float) -> None:
+        self._beats += 1
+        self._beat_at = now + self.beat
+        record = {"role": self.role, "ready": self.ready, "beat": self._beats}
+        self._do(Write(self._request(), records.named(records.NODE, self.name), records.pack(record)))
+
+
+def _read(data: bytes) -> Routing:
+    """A plan that cannot be read has no channels: everybody reads the log."""
+    try:
+        return Routing.from_bytes(data)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return nothing()

@@ -1,0 +1,234 @@
+"""One subscription at one shard: its watermark, and the only two ways to move it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from narrowcast.deliver.parts.coverage import Coverage
+from narrowcast.deliver.parts.part import NEVER
+from narrowcast.deliver.routing.routing import Routing
+from narrowcast.deliver.transport import Entry
+from narrowcast.deliver.wire import Batch, Frame, Malformed, Pulse, decode_entry, decode_payloads, place
+from narrowcast.deliver.wire.frame import NO_FLOW
+from narrowcast.profiles import Profile
+from narrowcast.profiles.possible import certain, possible
+from narrowcast.profiles.predicate import predicate
+
+Message = tuple[int, bytes]
+
+
+NO, PERHAPS, YES = 0, 1, 2  # what a message's flow alone says about a profile
+
+
+class Opened:
+    """A frame being looked at by several readers: each message is decoded at most once, and only if one must know."""
+
+    def __init__(self, frame: Frame, routing: Routing) -> None:
+        self.frame, self.routing = frame, routing
+        self._decoded: dict[int, dict[str, Any] | Malformed] = {}
+
+    def messages(self, indices: Sequence[int]) -> list[dict[str, Any] | Malformed]:
+        """What is in some of the frame's messages."""
+        known, messages = self._decoded, self.frame.messages
+        unknown = [index for index in indices if index not in known]
+        if unknown:
+            known.update(zip(unknown, decode_payloads([messages[index][2] for index in unknown]), strict=True))
+        return [known[index] for index in indices]
+
+    def flow(self, number: int) -> str | None:
+        """The name of a flow; None for a message of none that the plan knows."""
+        flows = self.routing.flows
+        return None if number == NO_FLOW or number >= len(flows) else flows[number][0]
+
+
+@dataclass(slots=True)
+class Reader:
+    """Everything that matches up to `mark` has been handed over; nothing after it has.
+
+    `taken` says for each epoch which channels carry all that this subscription wants. `held` is what
+    has come in beyond the mark, `seen` what has been claimed for each (epoch, channel). A reader that
+    is `blind` takes nothing from channels, because it could not hold it; it reads the log.
+    """
+
+    subscription: str
+    shard: int
+    profile: Profile
+    mark: int
+    taken: dict[int, frozenset[int]] = field(default_factory=dict)
+    held: dict[int, bytes] = field(default_factory=dict)
+    seen: dict[tuple[int, int], Coverage] = field(default_factory=dict)
+    furthest: int = 0  # nothing held lies beyond
+    blind: bool = False
+    head: int = 0  # the furthest place anyone spoke of
+    heard: float = 0.0  # when a claim last came in, or the log was last read to its end
+    hole: float = NEVER  # since when something is missing
+    reading: int = 0  # the open request to the log
+    read_at: float = NEVER
+    told: int = 0  # the position the application was last told
+    ends: dict[int, dict[int, int]] = field(default_factory=dict)  # by epoch and channel: how far it connects
+    flows: tuple[Routing | None, dict[int, int]] = (None, {})  # what the flows of a plan say
+
+    test: Callable[[Mapping[str, Any]], bool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.test = predicate(self.profile)
+
+    # The first way: channels.
+
+    def take(self, opened: Opened, now: float, counts: Counter[str]) -> None:
+        """A frame of a channel this subscription takes."""
+        frame = opened.frame
+        self.heard, self.head = now, max(self.head, frame.upto)
+        if self.blind or frame.upto <= self.mark:
+            return
+        self.claim(frame.epoch, frame.channel, frame.after, frame.upto)
+        self.furthest = max(self.furthest, frame.upto)
+        mark, held, says = self.mark, self.held, self._verdicts(opened)
+        before, asked = len(held), []
+        repeated = by_flow = 0
+        for index, (at, flow, payload) in enumerate(frame.messages):
+            if at <= mark or at in held:
+                repeated += 1
+            elif (verdict := says[flow]) == YES:
+                held[at] = payload
+            elif verdict == PERHAPS:
+                asked.append(index)
+            else:
+                by_flow += 1
+        for index, message in zip(asked, opened.messages(asked), strict=True):
+            if self._wants(message):
+                at, _, payload = frame.messages[index]
+                held[at] = payload
+        by_profile = len(frame.messages) - repeated - by_flow - (len(held) - before)
+        for what, n in (("repeated", repeated), ("filtered by flow", by_flow), ("filtered by profile", by_profile)):
+            if n:
+                counts[what] += n
+
+    def feel(self, pulse: Pulse, now: float) -> None:
+        """The heartbeats of all channels: those taken are claimed, each from where it last spoke."""
+        self.heard, self.head = now, max(self.head, pulse.upto)
+        if self.blind or pulse.upto <= self.mark:
+            return
+        lately = dict(pulse.lately)
+        for channel in self.taken[pulse.epoch]:
+            self.claim(pulse.epoch, channel, lately.get(channel, pulse.after), pulse.upto)
+
+    def claim(self, epoch: int, channel: int, after: int, upto: int) -> None:
+        """Note that everything for a channel in `(after, upto]` is here."""
+        seen = self.seen.get((epoch, channel))
+        if seen is None:
+            seen = self.seen[epoch, channel] = Coverage()
+        seen.add(after, upto)
+        self.ends.setdefault(epoch, {})[channel] = seen.reach(self.mark)
+
+    def reach(self) -> int:
+        """How far every channel of some epoch connects, epoch after epoch."""
+        mark = max((self._connected(epoch) for epoch in self.taken), default=self.mark)
+        while mark > self.mark and len(self.taken) > 1:
+            # Beyond what the first epoch gives, another may go on: at its cut-over.
+            best = max(self._connected_from(mark, epoch) for epoch in self.taken)
+            if best <= mark:
+                return mark
+            mark = best
+        return mark
+
+    def _connected(self, epoch: int) -> int:
+        """From the mark: the least end over an epoch's channels, as kept by `claim` and `pass_on`."""
+        ends = self.ends.get(epoch)
+        if ends is None or len(ends) < len(self.taken[epoch]):
+            return self.mark
+        return min(ends.values())
+
+    def _connected_from(self, mark: int, epoch: int) -> int:
+        """The same from any place, worked out anew."""
+        found = [self.seen.get((epoch, channel)) for channel in self.taken[epoch]]
+        return min((mark if seen is None else seen.reach(mark) for seen in found), default=mark)
+
+    def missing_before(self) -> int | None:
+        """Where claims go on beyond a hole, if there is one: what lies before must come from the log."""
+        starts = [start for seen in self.seen.values() if (start := seen.after(self.mark)) is not None]
+        ends = [seen.reach(self.mark) for seen in self.seen.values()]
+        beyond = starts + [end for end in ends if end > self.mark]
+        return max(beyond, default=None)
+
+    # The second way: the log.
+
+    def from_log(self, entries: Iterable[Entry]) -> list[Message]:
+        """What of these entries is wanted and not yet handed over. Needs no plan."""
+        found: list[Message] = []
+        for entry in entries:
+            batch = decode_entry(entry.data)
+            if isinstance(batch, Batch):
+                messages = decode_payloads(batch.payloads)
+                for index, (payload, message) in enumerate(zip(batch.payloads, messages, strict=True)):
+                    at = place(entry.sequence, index)
+                    if at > self.mark and self._wants(message):
+                        found.append((at, payload))
+        return found
+
+    # Either way.
+
+    def pass_on(self, wanted: list[Message], upto: int, credit: int | None) -> list[Message]:
+        """Move the mark to `upto`, or as far as the credit goes, and return what to hand over."""
+        if credit is not None and len(wanted) > credit:
+            wanted = wanted[:credit]
+            upto = wanted[-1][0] if wanted else self.mark
+        self.mark = upto
+        if self.held:
+            whole = self.furthest <= upto
+            self.held = {} if whole else {at: payload for at, payload in self.held.items() if at > upto}
+        self._move_ends(upto)
+        self.hole = NEVER
+        return wanted
+
+    def _move_ends(self, upto: int) -> None:
+        """What lies behind is forgotten; channels that did not get so far may connect from here."""
+        for epoch, ends in self.ends.items():
+            for channel, end in ends.items():
+                if end <= upto:
+                    seen = self.seen[epoch, channel]
+                    seen.forget(upto)
+                    ends[channel] = seen.reach(upto)
+
+    def held_upto(self, upto: int) -> list[Message]:
+        """What is held up to a place, in order; mostly all of it."""
+        if self.furthest <= upto:
+            return sorted(self.held.items())
+        return sorted((at, payload) for at, payload in self.held.items() if at <= upto)
+
+    def go_blind(self) -> None:
+        """Too much to hold: let go of everything and read it from the log when its time comes."""
+        self.blind = True
+        self.held, self.seen, self.ends = {}, {}, {}
+
+    def take_channels(self, taken: Mapping[int, frozenset[int]]) -> None:
+        """The channels of each epoch from now on. Claims for others no longer matter."""
+        if taken != self.taken:
+            self.taken = dict(taken)
+            self.seen = {key: seen for key, seen in self.seen.items() if key[1] in self.taken.get(key[0], ())}
+            self.ends = {}
+            for (epoch, channel), seen in self.seen.items():
+                self.ends.setdefault(epoch, {})[channel] = seen.reach(self.mark)
+
+    def _wants(self, message: dict[str, Any] | Malformed) -> bool:
+        return not isinstance(message, Malformed) and self.test(message)
+
+    def _verdicts(self, opened: Opened) -> dict[int, int]:
+        """What the flows of a frame say, by their numbers; each is asked once per plan."""
+        if self.flows[0] is not opened.routing:
+            self.flows = (opened.routing, {})
+        known = self.flows[1]
+        for flow in {message[1] for message in opened.frame.messages} - known.keys():
+            known[flow] = self._verdict(opened.flow(flow), opened.routing.key)
+        return known
+
+    def _verdict(self, flow: str | None, key: tuple[str, ...]) -> int:
+        if flow is None:
+            return PERHAPS
+        expression = self.profile.expression
+        if certain(expression, flow, key):
+            return YES
+        return PERHAPS if possible(expression, flow, key) else NO

@@ -1,0 +1,281 @@
+"""The source of a shard: reads the log in order and sends each channel its frames.
+
+It is a function of the log: which entries there are, and at which markers epochs begin. So any
+number of sources may run for one shard, and one that starts again from its checkpoint says nothing
+that was not true before; what it sends twice is dropped at the edges.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from narrowcast.deliver.parts import records
+from narrowcast.deliver.parts.effects import Lookup, Read, Send, Write
+from narrowcast.deliver.parts.events import Failed, Noted, Tick, WasRead
+from narrowcast.deliver.parts.node import Node
+from narrowcast.deliver.parts.part import NEVER
+from narrowcast.deliver.routing.routing import Routing, nothing
+from narrowcast.deliver.transport import Address, Entry
+from narrowcast.deliver.wire import Batch, Frame, Malformed, Marker, Pulse, decode_entry, decode_payloads, end_of, place
+from narrowcast.deliver.wire.frame import FRAME_BYTES, MESSAGE_BYTES, Message
+
+# A pulse also says what the ones before it said, so that a few of them may be lost.
+MEMORY = 4
+MOST_LATELY = 50_000  # channels in one pulse; it must fit into one message
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """`most_messages` is the aggregation h, `most_bytes` keeps a frame within one packet.
+
+    `linger`: how long messages wait for company. `settle`: how soon a channel that had none is told so,
+    which is how long an edge that takes several channels may wait. `heartbeat`: when nothing happens.
+    """
+
+    most_messages: int = 64
+    most_bytes: int = 1200
+    linger: float = 0.0
+    settle: float = 0.02
+    heartbeat: float = 0.25
+    poll: float = 0.02
+    retry: float = 0.25
+    checkpoint: float = 1.0
+    read_most: int = 256
+
+
+@dataclass(slots=True)
+class _Lane:
+    """One channel: what has been claimed for it, and what waits to be sent."""
+
+    channel: int
+    address: Address
+    claimed: int
+    waiting: list[Message] = field(default_factory=list)
+    size: int = FRAME_BYTES  # of the frame that waits
+
+
+class Source(Node):
+    """Sends the frames of one shard."""
+
+    role = "source"
+    sender = True
+
+    def __init__(self, name: str, shard: int, settings: SourceSettings | None = None, *, beat: float = 1.0) -> None:
+        super().__init__(name, beat=beat)
+        self.shard = shard
+        self.settings = settings or SourceSettings()
+        self.sequence = -1  # everything up to this entry has been looked at; −1: not known yet
+        self.in_force = 0
+        self._routing: Routing | None = None  # None: the plan in force has not come in yet
+        self._lanes: dict[int, _Lane] = {}
+        self._pulses: deque[int] = deque(maxlen=MEMORY)  # where the last few pulses ended
+        self._saved = -1
+        self._reading = 0
+        self._read_at = self._flush_at = self._settle_at = self._save_at = NEVER
+        self._beat_frames_at = NEVER
+        self._fresh_until = 0.0  # without the log, "nothing new" is not for a source to say
+        self._handlers |= {WasRead: self._on_read, Failed: self._on_failed}
+
+    # Starting: where was I?
+
+    def _start(self, now: float) -> None:
+        super()._start(now)
+        self._read_at = now
+        self._save_at = now + self.settings.checkpoint
+
+    @property
+    def _key(self) -> str:
+        return records.numbered(records.SOURCE, self.shard)
+
+    def _noted(self, event: Noted, now: float) -> None:
+        if event.key == self._key and self.sequence < 0:
+            saved = {"sequence": 0, "epoch": 0} if event.data is None else records.unpack(event.data)
+            self.sequence = self._saved = saved["sequence"]
+            self._enter(saved["epoch"])
+            self._read_at = now
+
+    def _prepare(self, now: float) -> None:
+        super()._prepare(now)
+        if self.sequence >= 0 and self._routing is None and self.in_force in self.plans:
+            self._enter(self.in_force)
+            self._read_at = now
+
+    def _enter(self, epoch: int) -> None:
+        """From here on the plan of `epoch` is in force. Until it is known, nothing can be said."""
+        self.in_force = epoch
+        self._routing = self.plans.get(epoch) if epoch else nothing()
+        begun = end_of(self.sequence)
+        addresses = self._routing.addresses if self._routing else {}
+        self._lanes = {channel: _Lane(channel, at, begun) for channel, at in sorted(addresses.items())}
+        self._pulses.clear()
+        self._pulses.append(begun)
+        self._join()
+
+    # Reading: entries in order, under the plan in force.
+
+    def _on_read(self, event: WasRead, now: float) -> None:
+        self._fresh_until = now + 4 * self.settings.retry
+        if event.request == self._reading:
+            self._reading = 0
+        if event.shard != self.shard or self.sequence < 0 or self._routing is None:
+            return
+        if event.first > self.sequence + 1 and event.after <= self.sequence:
+            self._skip_to(event.first - 1)
+        if event.after > self.sequence:
+            return  # a tail that runs ahead: what lies between has still to be read
+        for entry in event.entries:
+            if entry.sequence == self.sequence + 1 and not self._take(entry):
+                break
+        full = event.upto == self.sequence and len(event.entries) >= self.settings.read_most
+        self._schedule(now, full)
+
+    def _skip_to(self, sequence: int) -> None:
+        """Entries are gone from the log, and with them perhaps a marker: say nothing until the next one."""
+        self.counts["truncated"] += 1
+        self.sequence = sequence
+        self._routing, self._lanes = nothing(), {}
+
+    def _take(self, entry: Entry) -> bool:
+        """Deal with one entry; whether to go on, which needs the plan in force."""
+        found = decode_entry(entry.data)
+        if isinstance(found, Batch):
+            self._route(entry.sequence, found.payloads)
+        elif isinstance(found, Malformed):
+            self.counts[f"entry {found.reason}"] += 1
+        self.sequence = entry.sequence
+        if isinstance(found, Marker) and found.epoch > self.in_force:
+            self._cut_over(found.epoch)
+        return self._routing is not None
+
+    def _route(self, sequence: int, payloads: tuple[bytes, ...]) -> None:
+        """Put each message of an entry into the lanes of its channels."""
+        assert self._routing is not None
+        route, lanes = self._routing.route, self._lanes
+        for index, message in enumerate(decode_payloads(payloads)):
+            if isinstance(message, Malformed):
+                self.counts["payload"] += 1
+                continue
+            flow, channels = route(message)
+            carried = (place(sequence, index), flow, payloads[index])
+            for channel in channels:
+                lane = lanes.get(channel)
+                if lane is not None:
+                    self._put(lane, carried)
+
+    def _put(self, lane: _Lane, message: Message) -> None:
+        """Into the channel's frame; one that would be too large goes out first, up to the message before."""
+        size = MESSAGE_BYTES + len(message[2])
+        if lane.waiting and lane.size + size > self.settings.most_bytes:
+            self._send(lane, lane.waiting[-1][0])
+        lane.waiting.append(message)
+        lane.size += size
+        if len(lane.waiting) >= self.settings.most_messages:
+            self._send(lane, message[0])
+
+    def _cut_over(self, epoch: int) -> None:
+        """The old plan speaks for everything up to the marker, the new one for what follows."""
+        self._speak(end_of(self.sequence))
+        self._enter(epoch)
+
+    # Sending: frames that connect, each from where the one before it ended.
+
+    def _send(self, lane: _Lane, upto: int) -> None:
+        messages = tuple(lane.waiting)
+        self._do(Send(lane.address, Frame(self.shard, lane.channel, self.in_force, lane.claimed, upto, messages)))
+        lane.claimed, lane.waiting, lane.size = upto, [], FRAME_BYTES
+        self.counts["frames" if messages else "heartbeats"] += 1
+
+    def _speak(self, upto: int, *, idle: bool = True) -> None:
+        """Send what waits; and for channels without messages, if asked for, that there are none."""
+        pulse = self._routing.pulse if self._routing else None
+        for lane in self._lanes.values():
+            if lane.waiting or (idle and pulse is None):
+                self._send(lane, upto)
+        if idle and pulse is not None and self._lanes:
+            self._pulse(pulse, upto)
+
+    def _pulse(self, address: Address, upto: int) -> None:
+        after = self._pulses[0]
+        lately = [lane for lane in self._lanes.values() if lane.claimed > after]
+        for lane in lately[MOST_LATELY:]:
+            # More than a pulse can name: these have heartbeats of their own, and the pulse begins after them.
+            self._send(lane, upto)
+        named = tuple((lane.channel, lane.claimed) for lane in lately[:MOST_LATELY])
+        if len(lately) > MOST_LATELY:
+            after = upto
+        self._do(Send(address, Pulse(self.shard, self.in_force, after, upto, named)))
+        self._pulses.append(upto)
+        self.counts["pulses"] += 1
+
+    def _schedule(self, now: float, full: bool) -> None:
+        s = self.settings
+        self._read_at = now if full else now + s.poll
+        upto = end_of(self.sequence)
+        if any(lane.waiting for lane in self._lanes.values()):
+            self._flush_at = min(self._flush_at, now + s.linger)
+        if self._behind(upto):
+            self._settle_at = min(self._settle_at, now + s.settle)
+        self._beat_frames_at = min(self._beat_frames_at, now + s.heartbeat)
+        self._timers(now)
+
+    def _behind(self, upto: int) -> bool:
+        """Whether some channel has not been spoken for so far."""
+        if self._routing is not None and self._routing.pulse is not None:
+            return bool(self._lanes) and self._pulses[-1] < upto
+        return any(lane.claimed < upto for lane in self._lanes.values())
+
+    def _timers(self, now: float) -> None:
+        upto = end_of(max(self.sequence, 0))
+        every = now >= self._beat_frames_at
+        if every and now > self._fresh_until:
+            self._beat_frames_at, every = now + self.settings.heartbeat, False
+        settle, flush = now >= self._settle_at, now >= self._flush_at
+        if not (every or settle or flush):
+            return
+        self._speak(upto, idle=every or (settle and self._behind(upto)))
+        self._flush_at = NEVER
+        self._settle_at = NEVER if every or settle else self._settle_at
+        if every:
+            self._beat_frames_at = now + self.settings.heartbeat
+
+    def _on_tick(self, event: Tick, now: float) -> None:
+        super()._on_tick(event, now)
+        if now >= self._read_at:
+            self._ask(now)
+        self._timers(now)
+        if now >= self._save_at:
+            self._save(now)
+
+    def _ask(self, now: float) -> None:
+        self._read_at = now + self.settings.retry
+        if self.sequence < 0:
+            self._do(Lookup(self._key))
+        elif self._routing is not None:
+            self._reading = self._request()
+            self._do(Read(self._reading, self.shard, self.sequence, None, self.settings.read_most))
+
+    def _on_failed(self, event: Failed, now: float) -> None:
+        if event.request == self._reading:
+            self._reading, self._read_at = 0, now + self.settings.poll
+
+    def _save(self, now: float) -> None:
+        """A checkpoint: an entry after which nothing waits to be sent, and the epoch in force there."""
+        self._save_at = now + self.settings.checkpoint
+        if self.sequence > self._saved and not any(lane.waiting for lane in self._lanes.values()):
+            self._saved = self.sequence
+            record: dict[str, Any] = {"sequence": self.sequence, "epoch": self.in_force}
+            self._do(Write(self._request(), self._key, records.pack(record)))
+
+    def _drain(self) -> None:
+        """Plans before the one in force are done with, once something is."""
+        if self.sequence >= 0:
+            self.plans = {number: plan for number, plan in self.plans.items() if number >= self.in_force}
+
+    def _wanted(self) -> dict[Address, None]:
+        plans = [self.plans[n] for n in sorted(self.plans) if n >= self.in_force]
+        return {address: None for plan in plans for _, address in sorted(plan.addresses.items())}
+
+    def _next_wake(self, now: float) -> float:
+        return min(self._beat_at, self._read_at, self._flush_at, self._settle_at, self._beat_frames_at, self._save_at)

@@ -1,0 +1,55 @@
+"""What a process tells about itself, once a second, for people to look at. Nothing depends on it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from narrowcast.deliver.parts.edge import Edge
+from narrowcast.deliver.processes.backbone import Backbone
+from narrowcast.deliver.processes.drive import Driver
+from narrowcast.deliver.transport import Multicast
+from narrowcast.deliver.wire import sequence_of
+from narrowcast.errors import TransportError
+
+
+def snapshot(driver: Driver) -> dict[str, Any]:
+    """The counts of a part, its driver and its carriers, and how far behind each subscription is."""
+    part = driver.part
+    counts = {name: count for name, count in (part.counts | driver.counts).items() if count}
+    carried: dict[str, int] = {}
+    for carrier in driver.engines.distinct:
+        for name, count in getattr(carrier, "counts", {}).items():
+            carried[name] = carried.get(name, 0) + count
+    found: dict[str, Any] = {
+        "name": part.name,
+        "role": getattr(part, "role", type(part).__name__.lower()),
+        "counts": counts,
+        "carried": carried,
+        "epoch": getattr(part, "epoch", {}).get("current", 0),
+    }
+    if isinstance(part, Edge):
+        joined = {a.group for a in part._joined if isinstance(a, Multicast)}
+        found["groups"] = sorted(joined)
+        found["subscriptions"] = {
+            name: {
+                "profile": each.profile.text,
+                "lag": sum(max(0, sequence_of(r.head) - sequence_of(r.mark)) for r in each.readers.values()),
+            }
+            for name, each in part.subscriptions.items()
+        }
+    return found
+
+
+async def report_for_ever(
+    backbone: Backbone, driver: Driver, *, extra: Callable[[], Mapping[str, Any]] = dict, every: float = 1.0
+) -> None:
+    """Publish a snapshot every second, with whatever else is worth telling."""
+    while True:
+        with suppress(TransportError):
+            told = snapshot(driver) | dict(extra())
+            await backbone.publish_statistics(driver.part.name, json.dumps(told).encode())
+        await asyncio.sleep(every)

@@ -1,0 +1,106 @@
+"""The engines of one process, made from a URL: one NATS connection, its log and registry, and carriers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from narrowcast.deliver.processes.drive import Engines
+from narrowcast.deliver.processes.system import KEY, System, agreed
+from narrowcast.deliver.transport import Address, Carrier, Link, Multicast, Overlay, Unicast
+from narrowcast.deliver.transport.nats.link import NatsLink, connect_nats
+from narrowcast.deliver.transport.nats.log import NatsLog
+from narrowcast.deliver.transport.nats.registry import NatsRegistry
+from narrowcast.deliver.transport.nats.unicast import NatsUnicast
+from narrowcast.errors import InputError
+
+DATA = Path(".narrowcast")
+URL_FILE = "nats.url"
+KEYS = "keys"
+
+
+def url_of(where: str | Path | None) -> str:
+    """The URL of NATS: given as such, as the data folder of `narrowcast up`, or by default the one here.
+
+    >>> url_of("nats://localhost:4222")
+    'nats://localhost:4222'
+    """
+    if isinstance(where, str) and "://" in where:
+        return where
+    folder = DATA if where is None else Path(where)
+    path = folder / URL_FILE if folder.is_dir() else folder
+    if not path.is_file():
+        raise InputError(
+            f"no system has been started in {folder}",
+            name="url",
+            got=str(where),
+            hint="start one with: narrowcast up PLAN, or give its URL as nats://host:port",
+        )
+    return path.read_text(encoding="utf-8").strip()
+
+
+def keys_beside(where: str | Path | None) -> Path:
+    """The folder of overlay keys that goes with a data folder; with a URL, the one here."""
+    if where is None or "://" in str(where):
+        return DATA / KEYS
+    folder = Path(where)
+    return (folder if folder.is_dir() else folder.parent) / KEYS
+
+
+@dataclass
+class Backbone:
+    """A connection with what stands on it. Several parts of a process may share one."""
+
+    link: NatsLink
+    log: NatsLog
+    registry: NatsRegistry
+    system: System
+
+    def engines(self, node: str, *, multicast: bool = True, overlay: Carrier | None = None) -> Engines:
+        """Engines for one part, with carriers of its own."""
+        unicast = NatsUnicast(self.link, node)
+        carriers: dict[type[Address], Carrier] = {Unicast: unicast, Link: overlay or unicast}
+        carriers[Overlay] = carriers[Link]
+        if multicast and self.system.multicast is not None:
+            from narrowcast.deliver.transport.dds.multicast import DdsMulticast
+
+            carriers[Multicast] = DdsMulticast(self.system.multicast)
+        return Engines(self.log, self.registry, carriers)
+
+    def overlay(self, node: str, keys: Path, *, key: str | None = None, listen: bool = False) -> Carrier | None:
+        """The overlay's carrier, where brokers have addresses; without, links go over NATS."""
+        if not self.system.brokers:
+            return None
+        from narrowcast.deliver.transport.zmq.overlay import ZmqOverlay
+
+        return ZmqOverlay(node, self.system.brokers, keys, key=key, listen=listen)
+
+    async def publish_statistics(self, name: str, statistics: bytes) -> None:
+        await self.link.publish(f"stats.{name.encode().hex()}", statistics)
+
+    async def listen_statistics(self, heard: Callable[[bytes], None]) -> None:
+        await self.link.listen("stats.*", heard)
+
+    async def close(self) -> None:
+        await self.link.close()
+
+
+async def backbone(
+    url: str, *, name: str, system: str = "nc", found: System | None = None, interface: str | None = None, **log: Any
+) -> Backbone:
+    """Connect. Whoever sets a system up says what it is (`found`); the others are told."""
+    link = await connect_nats(url, system=system, name=name)
+    try:
+        registry = NatsRegistry(link)
+        await registry.start()
+        if found is not None:
+            await registry.put(KEY, found.to_bytes())
+        agreed_on = found or await agreed(registry)
+        made = NatsLog(link, **log)
+        await made.start(agreed_on.every_shard)
+    except BaseException:
+        await link.close()
+        raise
+    return Backbone(link, made, registry, agreed_on.on(interface))

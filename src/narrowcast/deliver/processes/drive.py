@@ -1,0 +1,397 @@
+"""Runs one part on real engines: carries out its effects in order, and tells it what happens.
+
+Everything happens in one event loop, so `step` is never entered twice. What goes to a carrier, and
+whatever must not overtake it (a write that says "joined", a read that brings more to send), stands in
+one lane and is begun in order; answers come whenever they come. A source therefore reads no faster
+than its carriers take frames.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from narrowcast.deliver.parts.effects import (
+    Acked,
+    Append,
+    Deliver,
+    Effect,
+    Gap,
+    Join,
+    Leave,
+    Locate,
+    Lookup,
+    PlanWanted,
+    Read,
+    Send,
+    Subscribed,
+    Unsure,
+    Watch,
+    Write,
+)
+from narrowcast.deliver.parts.events import (
+    Appended,
+    Arrived,
+    Event,
+    Failed,
+    Located,
+    Noted,
+    Planned,
+    Refused,
+    Tick,
+    WasRead,
+    Written,
+)
+from narrowcast.deliver.parts.part import Part
+from narrowcast.deliver.parts.relay import Unopened
+from narrowcast.deliver.routing.routing import Routing
+from narrowcast.deliver.transport import Address, Carrier, ConflictError, Log, Multicast, Registry
+from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode, decode_many, encode
+from narrowcast.errors import NarrowcastError, TransportError
+
+log = logging.getLogger(__name__)
+
+Application = Callable[[Effect], None]
+Planner = Callable[[PlanWanted], Routing | None]
+IN_LANE = (Send, Join, Leave, Write, Read)
+FOR_APPLICATION = (Deliver, Acked, Subscribed, Unsure, Gap)
+MOST_AHEAD = 2048  # effects in the lane before a tail is made to wait
+TOGETHER = 256  # frames that may share packets
+TURN = 64  # effects carried out before others get their turn
+
+
+@dataclass
+class Engines:
+    """What a part runs on. Carriers by the class of the addresses they carry; one may stand for several."""
+
+    log: Log
+    registry: Registry
+    carriers: Mapping[type[Address], Carrier] = field(default_factory=dict)
+
+    @property
+    def distinct(self) -> list[Carrier]:
+        found: list[Carrier] = []
+        for carrier in self.carriers.values():
+            if carrier not in found:
+                found.append(carrier)
+        return found
+
+
+def _nothing(effect: Effect) -> None:
+    """An application that does not listen."""
+
+
+class Driver:
+    """Drives `part`. `application` gets what is meant for it; `planner` runs in a thread of its own."""
+
+    def __init__(
+        self,
+        part: Part,
+        engines: Engines,
+        *,
+        application: Application = _nothing,
+        planner: Planner | None = None,
+        tail: int | None = None,
+        open_frame: Callable[[bytes], Frame | Attach | Pulse | Malformed] = decode,
+    ) -> None:
+        self.part, self.engines = part, engines
+        self.counts: Counter[str] = Counter()
+        self._application, self._planner, self._tail, self._open = application, planner, tail, open_frame
+        self._lane: deque[Effect] = deque()
+        self._filled, self._room = asyncio.Event(), asyncio.Event()
+        self._writes: asyncio.Queue[Write] = asyncio.Queue()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._encoded: tuple[Frame | Attach | Pulse | None, bytes] = (None, b"")
+        self._stopped = False
+        self.on_start: Callable[[], None] = lambda: None
+        self.extra: Callable[[], Mapping[str, Any]] = dict  # what else to tell about this part
+        self.failed: asyncio.Future[None]
+
+    # Life.
+
+    async def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.failed = self._loop.create_future()
+        for carrier in self.engines.distinct:
+            if hasattr(carrier, "receive_many") and self._open is decode:
+                carrier.receive_many = self._receive_many
+            await carrier.start(self._receive)
+        self._spawn(self._run_lane())
+        self._spawn(self._run_writes())
+        if self._tail is not None:
+            self._spawn(self._run_tail(self._tail))
+        self.tell(Tick())
+        self.on_start()
+
+    async def stop(self) -> None:
+        """At once. What was promised is in the log; what was not is nobody's."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        await _end(list(self._tasks))
+        for carrier in self.engines.distinct:
+            await carrier.close()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None and not self.failed.done():
+            self.failed.set_exception(task.exception() or RuntimeError())
+
+    # Events in.
+
+    def tell(self, event: Event) -> None:
+        """Let the part take an event, now."""
+        if self._stopped:
+            return
+        for effect in self.part.step(event, self._loop.time()):
+            self._carry_out(effect)
+        self._set_timer()
+
+    def _receive(self, data: bytes) -> None:
+        self._tell_arrived(self._open(data))
+
+    def _tell_arrived(self, found: Frame | Attach | Pulse | Malformed) -> None:
+        if isinstance(found, Malformed):
+            self.counts[f"malformed {found.reason}"] += 1
+        else:
+            if isinstance(found, Frame):
+                self.counts["messages arrived"] += len(found.messages)
+            self.tell(Arrived(found))
+
+    def _receive_many(self, frames: list[bytes]) -> None:
+        """What connects is told as one frame: the part has less to do, and learns the same."""
+        for found in decode_many(frames):
+            self._tell_arrived(found)
+
+    def _set_timer(self) -> None:
+        at = self.part.wake_at
+        if self._timer is not None:
+            if self._timer.when() <= at:
+                return  # it looks again when it goes off
+            self._timer.cancel()
+        self._timer = self._loop.call_at(at, self._tick) if at < float("inf") else None
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self._loop.time() >= self.part.wake_at:
+            self.tell(Tick())
+        else:
+            self._set_timer()
+
+    # Effects out.
+
+    def _carry_out(self, effect: Effect) -> None:
+        if isinstance(effect, IN_LANE):
+            self._lane.append(effect)
+            self._filled.set()
+        elif isinstance(effect, FOR_APPLICATION):
+            self._application(effect)
+        elif isinstance(effect, Append):
+            self._spawn(self._append(effect))
+        elif isinstance(effect, Locate):
+            self._spawn(self._locate(effect))
+        elif isinstance(effect, Watch):
+            self._spawn(self._watch(effect))
+        elif isinstance(effect, Lookup):
+            self._spawn(self._look_up(effect))
+        else:
+            self._spawn(self._plan(effect))
+
+    async def _run_lane(self) -> None:
+        turns = 0
+        while True:
+            await self._filled.wait()
+            while self._lane:
+                await self._begin(self._lane.popleft())
+                turns += 1
+                if turns % TURN == 0:
+                    await asyncio.sleep(0)
+            self._filled.clear()
+            self._room.set()
+
+    async def _begin(self, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            await self._send([effect, *self._following(Send, TOGETHER)])
+        elif isinstance(effect, Write):
+            self._writes.put_nowait(effect)
+        elif isinstance(effect, Read):
+            self._spawn(self._read(effect))
+        elif isinstance(effect, Join):
+            await asyncio.gather(*(self._join(each) for each in [effect, *self._following(Join)]))
+        elif isinstance(effect, Leave):
+            await self._leave(effect)
+
+    def _following(self, kind: type[Any], most: int = MOST_AHEAD) -> list[Any]:
+        """Effects of the same kind that come next: joins do not mind each other, and frames share packets."""
+        found: list[Any] = []
+        while self._lane and isinstance(self._lane[0], kind) and len(found) < most:
+            found.append(self._lane.popleft())
+        return found
+
+    # Carriers. Whatever fails is counted: the log makes up for it.
+
+    async def _send(self, effects: list[Send]) -> None:
+        """By address, in order; what goes to different addresses may overtake each other anyway."""
+        by_address: dict[int, list[Send]] = {}  # by identity: a tree's address is long to compare
+        for effect in effects:
+            by_address.setdefault(id(effect.address), []).append(effect)
+        for some in by_address.values():
+            address = some[0].address
+            self._count_sent(address, sum(len(e.what.messages) for e in some if isinstance(e.what, Frame)))
+            frames = [self._bytes(effect.what) for effect in some]
+            carrier = self.engines.carriers.get(type(address))
+            try:
+                await self._pass_on(carrier, address, frames)
+            except NarrowcastError as error:
+                self._count("send failed", error)
+        if len(effects) >= TURN:
+            await asyncio.sleep(0)
+
+    async def _pass_on(self, carrier: Carrier | None, address: Address, frames: list[bytes]) -> None:
+        if carrier is None:
+            self.counts["no carrier"] += len(frames)
+        elif hasattr(carrier, "send_many"):
+            await carrier.send_many(address, frames)
+        else:
+            for frame in frames:
+                await carrier.send(address, frame)
+
+    def _bytes(self, what: Frame | Attach | Pulse) -> bytes:
+        """Encoded once however many get it; what is passed on as it came is not encoded at all."""
+        if isinstance(what, Frame) and isinstance(what.messages, Unopened):
+            return what.messages.data
+        if self._encoded[0] is not what:
+            self._encoded = (what, encode(what))
+        return self._encoded[1]
+
+    def _count_sent(self, address: Address, messages: int) -> None:
+        self.counts["messages sent"] += messages
+        if isinstance(address, Multicast):
+            self.counts[f"group {address.group} messages"] += messages
+
+    async def _join(self, effect: Join) -> None:
+        await self._member(effect, "prepare" if effect.sender else "join")
+
+    async def _leave(self, effect: Leave) -> None:
+        await self._member(effect, "forget" if effect.sender else "leave")
+
+    async def _member(self, effect: Join | Leave, verb: str) -> None:
+        """Senders are prepared where a carrier has a use for that."""
+        carrier = self.engines.carriers.get(type(effect.address))
+        call = getattr(carrier, verb, None)
+        if call is None:
+            self.counts["no carrier"] += carrier is None
+            return
+        try:
+            await call(effect.address)
+        except NarrowcastError as error:
+            self._count(f"{verb} failed", error)
+
+    def _count(self, what: str, error: Exception) -> None:
+        if not self.counts[what]:
+            log.warning("%s: %s: %s", self.part.name, what, error)
+        self.counts[what] += 1
+
+    # The log.
+
+    async def _append(self, effect: Append) -> None:
+        try:
+            sequence = await self.engines.log.append(effect.shard, effect.data, dedup=effect.dedup)
+        except TransportError as error:
+            self.tell(Failed(effect.request, str(error)))
+        else:
+            self.tell(Appended(effect.request, sequence))
+
+    async def _read(self, effect: Read) -> None:
+        try:
+            found = await self.engines.log.read(effect.shard, effect.after, most=effect.most, upto=effect.upto)
+        except TransportError as error:
+            self.tell(Failed(effect.request, str(error)))
+        else:
+            first = found.first
+            self.tell(WasRead(effect.request, effect.shard, found.after, found.upto, found.entries, first))
+
+    async def _locate(self, effect: Locate) -> None:
+        try:
+            sequence = await self.engines.log.last(effect.shard)
+        except TransportError as error:
+            self.tell(Failed(effect.request, str(error)))
+        else:
+            self.tell(Located(effect.request, effect.shard, sequence))
+
+    async def _run_tail(self, shard: int) -> None:
+        """To a source: entries as they come, without being asked for."""
+        while getattr(self.part, "sequence", 0) < 0:
+            await asyncio.sleep(0.01)
+        after = getattr(self.part, "sequence", 0)
+        async for entry in self.engines.log.tail(shard, after):
+            if len(self._lane) > MOST_AHEAD:
+                self._room.clear()
+                await self._room.wait()
+            self.tell(WasRead(0, shard, entry.sequence - 1, entry.sequence, (entry,)))
+
+    # The registry.
+
+    async def _run_writes(self) -> None:
+        """One after the other, so that the last value of a key is the last one asked for."""
+        while True:
+            effect = await self._writes.get()
+            try:
+                revision = await self._write(effect)
+            except ConflictError:
+                self.tell(Refused(effect.request))
+            except TransportError as error:
+                self._count("write failed", error)
+                self.tell(Refused(effect.request, stale=False))
+            else:
+                self.tell(Written(effect.request, revision))
+
+    async def _write(self, effect: Write) -> int:
+        registry = self.engines.registry
+        if effect.data is not None:
+            return await registry.put(effect.key, effect.data, revision=effect.revision)
+        await registry.delete(effect.key, revision=effect.revision)
+        return 0
+
+    async def _watch(self, effect: Watch) -> None:
+        async for key, data, revision in self.engines.registry.watch(effect.prefix):
+            self.tell(Noted(key, data, revision))
+
+    async def _look_up(self, effect: Lookup) -> None:
+        try:
+            key, data, revision = await self.engines.registry.get(effect.key)
+        except TransportError as error:
+            self._count("lookup failed", error)
+        else:
+            self.tell(Noted(key, data, revision))
+
+    async def _plan(self, effect: PlanWanted) -> None:
+        routing = None
+        if self._planner is not None:
+            try:
+                routing = await asyncio.to_thread(self._planner, effect)
+            except NarrowcastError as error:
+                self._count("no plan", error)
+        self.tell(Planned(effect.request, routing))
+
+
+async def _end(tasks: list[asyncio.Task[None]], tries: int = 20) -> None:
+    """Cancel until it has worked: before Python 3.12 `wait_for` may swallow a cancellation."""
+    for _ in range(tries):
+        tasks = [task for task in tasks if not task.done()]
+        if not tasks:
+            return
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=0.25)
+    log.warning("%d tasks do not end: %s", len(tasks), tasks[0])

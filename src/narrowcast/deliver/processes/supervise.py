@@ -1,0 +1,253 @@
+"""Everything on one machine: a NATS server in a data folder, a coordinator and sources, started and kept running."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from narrowcast.deliver.parts import records
+from narrowcast.deliver.processes.backbone import backbone
+from narrowcast.deliver.processes.configuration import read_configuration
+from narrowcast.deliver.transport.dds.config import DdsSettings
+from narrowcast.deliver.transport.nats.server import NatsServer, free_port
+from narrowcast.deliver.transport.private_file import write_private
+from narrowcast.errors import InputError, TransportError
+
+log = logging.getLogger(__name__)
+STATE = "up.json"
+CONFIGURATION = "up.toml"
+
+
+@dataclass(frozen=True)
+class Local:
+    """What to run on this machine. `plan` None: every subscription gets a channel of its own."""
+
+    data: Path
+    plan: Path | None = None
+    key: tuple[str, ...] = ("symbol",)
+    shards: int = 1
+    messages: int = 64
+    multicast: DdsSettings | None = field(default_factory=DdsSettings)
+    sync: str = "always"
+    brokers: Mapping[str, str] = field(default_factory=dict)  # where each listens
+
+    def configuration(self) -> str:
+        """The file its processes read."""
+        lines = ['nats = "nats.url"', f"shards = {self.shards}"]
+        if self.multicast is not None:
+            m = self.multicast
+            lines += ["[multicast]", f"interface = {json.dumps(m.interface)}", f"domain = {m.domain}"]
+            lines += [f"groups = {m.groups}", f"network = {json.dumps(m.network)}"]
+        if self.brokers:
+            lines += [
+                "[overlay.brokers]",
+                *(f"{json.dumps(name)} = {json.dumps(at)}" for name, at in self.brokers.items()),
+            ]
+        lines += ["[coordinator]", f"key = {json.dumps(list(self.key))}"]
+        if self.plan is not None:
+            lines.append(f"plan = {json.dumps(str(self.plan.resolve()))}")
+        lines += ["[source]", f"messages = {self.messages}"]
+        return "\n".join(lines) + "\n"
+
+
+def brokers_of(plan: Path | None) -> dict[str, str]:
+    """The brokers of a plan's trees, each with a free port on loopback."""
+    if plan is None:
+        return {}
+    from narrowcast.deliver.routing.routes import Subscribers
+    from narrowcast.deliver.transport import Overlay
+    from narrowcast.model.plan import load
+    from narrowcast.plans.deploy import routing_of
+
+    found = load(plan)
+    if found.kind not in ("semantic", "filters"):
+        return {}
+    trees = [a for a in routing_of(found, Subscribers({}, {})).addresses.values() if isinstance(a, Overlay)]
+    names = sorted({name for tree in trees for name in tree.brokers})
+    return {name: f"tcp://127.0.0.1:{free_port()}" for name in names}
+
+
+class Supervisor:
+    """Starts the processes, starts again those that die, and stops them all."""
+
+    def __init__(self, local: Local) -> None:
+        self.local = local
+        self.server = NatsServer(local.data, sync=local.sync)
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._again: dict[str, float] = {}
+        self._ready = False
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop` is set."""
+        refuse_second(self.local.data)
+        self.local.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private(self.local.data / CONFIGURATION, self.local.configuration())
+        read_configuration(self.local.data / CONFIGURATION)
+        try:
+            await self.server.start()
+            self._tell()
+            for name in self._roles():
+                self._start(name)
+            self._tell()
+            await self._wait_ready(stop)
+            while not stop.is_set():
+                await self._revive()
+                await _sleep(stop, 0.2)
+        finally:
+            await self._stop()
+
+    def _roles(self) -> list[str]:
+        sources = [f"source-{shard}" for shard in range(self.local.shards)]
+        return ["coordinator", *(["brokers"] if self.local.brokers else []), *sources]
+
+    def _start(self, name: str) -> None:
+        role, _, shard = name.partition("-")
+        path = self.local.data / CONFIGURATION
+        if shard:  # the same file, with a name and a shard for this one
+            text = self.local.configuration() + f"name = {json.dumps(name)}\nshard = {shard}\n"
+            path = self.local.data / f"{name}.toml"
+            write_private(path, text)
+        command = [sys.executable, "-m", "narrowcast.deliver.processes.roles", role, str(path)]
+        with (self.local.data / f"{name}.log").open("ab") as out:
+            self.processes[name] = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+
+    async def _revive(self) -> None:
+        now = time.monotonic()
+        if self.server.process is not None and self.server.process.poll() is not None:
+            log.warning("nats-server died; starting it again")
+            await self.server.start()
+            self._tell()
+        for name, process in list(self.processes.items()):
+            if process.poll() is not None and now >= self._again.get(name, 0.0):
+                log.warning("%s died (%s); starting it again", name, process.returncode)
+                self._again[name] = now + 1.0
+                self._start(name)
+                self._tell()
+
+    async def _wait_ready(self, stop: asyncio.Event, timeout: float = 30.0) -> None:
+        """Until every source shows itself in the registry."""
+        end = time.monotonic() + timeout
+        wanted = {records.named(records.NODE, name) for name in self._roles() if name.startswith("source")}
+        while not stop.is_set() and time.monotonic() < end:
+            for name, process in self.processes.items():
+                if process.poll() is not None:
+                    raise TransportError(f"{name} did not start: {_last_line(self.local.data / f'{name}.log')}")
+            try:
+                base = await backbone(self.server.url, name="up")
+            except TransportError:
+                await _sleep(stop, 0.1)
+                continue
+            try:
+                while not stop.is_set() and time.monotonic() < end:
+                    found = [await base.registry.get(key) for key in sorted(wanted)]
+                    if all(value.data is not None for value in found):
+                        self._ready = True
+                        self._tell()
+                        return
+                    await _sleep(stop, 0.05)
+            finally:
+                await base.close()
+
+    def _tell(self) -> None:
+        pids = {name: process.pid for name, process in self.processes.items()}
+        if self.server.process is not None:
+            pids["nats-server"] = self.server.process.pid
+        state = {"pid": os.getpid(), "ready": self._ready, "processes": pids}
+        write_private(self.local.data / STATE, json.dumps(state, indent=2) + "\n")
+
+    async def _stop(self) -> None:
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.terminate()
+        for process in self.processes.values():
+            try:
+                await asyncio.to_thread(process.wait, 5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        await self.server.stop()
+        (self.local.data / STATE).unlink(missing_ok=True)
+
+
+def state_of(data: Path) -> dict[str, object] | None:
+    """What a running supervisor wrote about itself; None if none runs."""
+    try:
+        state: dict[str, object] = json.loads((data / STATE).read_text(encoding="utf-8"))
+        os.kill(int(str(state["pid"])), 0)
+    except (OSError, ValueError, KeyError):
+        return None
+    return state
+
+
+def start_detached(local_arguments: list[str], data: Path, timeout: float = 40.0) -> int:
+    """Start `narrowcast up` in a session of its own and return its process id once it is ready."""
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log_path = data / "up.log"
+    with log_path.open("ab") as out:
+        command = [sys.executable, "-m", "narrowcast.cli", "up", *local_arguments]
+        process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True)
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise TransportError(_last_line(log_path).removeprefix("narrowcast: "))
+        state = state_of(data)
+        if state is not None and state["pid"] == process.pid and state["ready"]:
+            return process.pid
+        time.sleep(0.05)
+    process.terminate()
+    raise TransportError(f"not ready after {timeout:g} s; see {log_path}", endpoint=str(data))
+
+
+def stop_running(data: Path, timeout: float = 15.0) -> bool:
+    """End the supervisor of a data folder and all it started; whether there was one."""
+    state = state_of(data)
+    if state is None:
+        return False
+    pid = int(str(state["pid"]))
+    os.kill(pid, signal.SIGTERM)
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        if not _alive(pid):
+            return True
+        time.sleep(0.05)
+    raise TransportError(f"process {pid} does not stop", endpoint=str(data), limit=f"{timeout:g} s")
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process runs; one that is dead and not yet buried does not."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def refuse_second(data: Path) -> None:
+    """One system per data folder."""
+    state = state_of(data)
+    if state is not None and state["pid"] != os.getpid():
+        raise InputError(
+            f"{data} is in use: narrowcast up runs there as process {state['pid']}",
+            name="data",
+            hint="narrowcast down, or --data another folder",
+        )
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines() if path.exists() else []
+    return lines[-1] if lines else "it said nothing"
+
+
+async def _sleep(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(stop.wait(), seconds)
+    except TimeoutError:
+        return

@@ -1,0 +1,161 @@
+"""Routings from what planners decide: flows in sessions, channels by content, one filtered tree.
+
+Each is sound by construction. Who takes what follows from the profiles themselves, never from what a
+window of messages happened to show: a subscription takes every channel that may carry something it
+wants, and one that the channels do not provably cover is left to the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from narrowcast.deliver.routing.audience import Audiences
+from narrowcast.deliver.routing.routing import Routing
+from narrowcast.deliver.transport import Address, Multicast, Overlay, Unicast
+from narrowcast.profiles import Profile
+from narrowcast.profiles.parsed import parsed
+from narrowcast.profiles.possible import candidates, possible, possible_elsewhere
+
+# One small message for everybody instead of one per channel.
+PULSE = Unicast("~pulse")
+
+
+@dataclass(frozen=True)
+class Subscribers:
+    """Whom a routing is for: the profile's text and the edge of each subscription, the broker of each edge."""
+
+    profiles: Mapping[str, str]
+    edges: Mapping[str, str]
+    gateways: Mapping[str, str] = field(default_factory=dict)
+
+    def routing(
+        self, addresses: Mapping[int, Address], taken: Mapping[str, tuple[int, ...]], **rest: object
+    ) -> Routing:
+        """A routing with what it needs to know of those who take something."""
+        kept = [name for name in sorted(taken) if name in self.profiles and name in self.edges]
+        return Routing(
+            addresses=addresses,
+            taken={name: taken[name] for name in kept},
+            profiles={name: parsed(self.profiles[name]).text for name in kept},
+            edges={name: self.edges[name] for name in kept},
+            gateways=dict(self.gateways),
+            pulse=PULSE,
+            **rest,  # type: ignore[arg-type]
+        )
+
+
+def by_flows(
+    key: Sequence[str],
+    session_of_flow: Mapping[str, int],
+    group_of_session: Mapping[int, int],
+    subscribers: Subscribers,
+    *,
+    unicast: Iterable[tuple[str, str]] = (),
+) -> Routing:
+    """Flows bundled into sessions, sessions into groups, and (flow, subscription) pairs sent apart.
+
+    Channel l is session l. One more, in a group of its own, carries what belongs to no flow of the plan;
+    those whose profile may match there take it. Each subscription with a pair of its own has one more.
+
+    >>> who = Subscribers({"ann": "s = 'IBM'"}, {"ann": "desk"})
+    >>> routing = by_flows(["s"], {"IBM": 4, "GE": 5}, {4: 1, 5: 2}, who)
+    >>> routing.taken["ann"], routing.route({"s": "IBM"})[1], routing.route({"s": "new"})[1]
+    ((4,), (4,), (6,))
+    """
+    addresses: dict[int, Address] = {l: Multicast(g, l) for l, g in sorted(group_of_session.items())}
+    rest = max(addresses, default=-1) + 1
+    addresses[rest] = Multicast(max(group_of_session.values(), default=-1) + 1, rest)
+    channels: dict[str, list[int]] = {flow: [l] for flow, l in sorted(session_of_flow.items()) if l in addresses}
+    apart: dict[str, int] = {}
+    pairs = set(unicast)
+    for flow, name in sorted(pairs):
+        if name in subscribers.profiles:
+            apart.setdefault(name, rest + 1 + len(apart))
+            channels.setdefault(flow, []).append(apart[name])
+    addresses |= {channel: Unicast(name) for name, channel in apart.items()}
+    sent = {flow: session_of_flow.get(flow) for flow in channels}
+    taken = {
+        name: _flows_taken(name, parsed(text), sent, key, pairs, apart.get(name), rest)
+        for name, text in subscribers.profiles.items()
+    }
+    flows = tuple((flow, tuple(found)) for flow, found in sorted(channels.items()))
+    return subscribers.routing(addresses, taken, key=tuple(key), flows=flows, rest=(rest,))
+
+
+def _flows_taken(
+    name: str,
+    profile: Profile,
+    sent: Mapping[str, int | None],
+    key: Sequence[str],
+    pairs: set[tuple[str, str]],
+    apart: int | None,
+    rest: int,
+) -> tuple[int, ...]:
+    """The channels of every flow that may hold something wanted; () if one of them has none to take."""
+    expression = profile.expression
+    named = candidates(expression, key)
+    found: set[int] = set()
+    for flow in sent if named is None else sorted(named & sent.keys()):
+        if possible(expression, flow, key):
+            channel = apart if (flow, name) in pairs else sent[flow]
+            if channel is None:
+                return ()  # a flow that is only sent to others: the log has it
+            found.add(channel)
+    if possible_elsewhere(expression, sent, key):
+        found.add(rest)
+    return tuple(sorted(found))
+
+
+def by_content(contents: Mapping[int, Profile], addresses: Mapping[int, Address], subscribers: Subscribers) -> Routing:
+    """Channels chosen by what is in a message: semantic channels, merged queries.
+
+    >>> wide = Profile.parse("price > 1")
+    >>> who = Subscribers({"ann": "price > 5", "bob": "price > 0"}, {"ann": "desk", "bob": "desk"})
+    >>> by_content({0: wide}, {0: Multicast(0, 0)}, who).taken  # bob is not covered
+    {'ann': (0,)}
+    """
+    taken = {}
+    for name, text in subscribers.profiles.items():
+        profile = parsed(text)
+        gateway = subscribers.gateways.get(subscribers.edges.get(name, ""))
+        reached = [c for c in sorted(contents) if _reaches(addresses[c], gateway)]
+        found = [c for c in reached if contents[c].overlaps(profile)]
+        if found and Profile.any_of(contents[c] for c in found).covers(profile):
+            taken[name] = tuple(found)
+    texts = {channel: profile.text for channel, profile in sorted(contents.items())}
+    return subscribers.routing(dict(addresses), taken, content=texts)
+
+
+def by_audience(rule: Audiences, addresses: Mapping[int, Address], subscribers: Subscribers) -> Routing:
+    """Channels chosen by the gateways where a message is wanted, as `search` plans them.
+
+    A subscription takes every channel by which something wanted at its gateway may come, if all of them
+    get there; one at a gateway that the plan does not know, or does not reach, is left to the log.
+
+    >>> rule = Audiences((), ((0, 1.0, ("b1",)),))
+    >>> who = Subscribers({"ann": "p > 5", "bob": "p > 5"}, {"ann": "x", "bob": "y"}, {"x": "b1", "y": "b2"})
+    >>> by_audience(rule, {0: Overlay("b0", (("b0", "b1"),))}, who).taken  # bob's gateway is not in the plan
+    {'ann': (0,)}
+    """
+    taken = {}
+    for name in subscribers.profiles:
+        gateway = subscribers.gateways.get(subscribers.edges.get(name, ""), "")
+        found = rule.taken_at(gateway)
+        if found and all(_reaches(addresses[channel], gateway) for channel in found):
+            taken[name] = found
+    return subscribers.routing(dict(addresses), taken, audiences=rule)
+
+
+def by_tree(tree: Overlay, filters: Iterable[str], subscribers: Subscribers) -> Routing:
+    """One channel for everything, on a tree whose filters thin it out."""
+    taken = {
+        name: (0,)
+        for name in subscribers.profiles
+        if subscribers.gateways.get(subscribers.edges.get(name, "")) in tree.brokers
+    }
+    return subscribers.routing({0: tree}, taken, content={0: ""}, filters=tuple(sorted(filters)))
+
+
+def _reaches(address: Address, gateway: str | None) -> bool:
+    return not isinstance(address, Overlay) or gateway in address.brokers

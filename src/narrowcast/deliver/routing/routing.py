@@ -1,0 +1,153 @@
+"""A plan as the runtime sees it: message → channels, subscription → channels, channel → address.
+
+Immutable, made once per epoch from any kind of plan, the same for every part. Three ways to choose a
+message's channels, which may be mixed: by the flow it belongs to (channels and hybrid plans), by a
+channel's content (semantic channels, merged queries; a tree's one channel has no condition at all), and
+by the gateways where it is wanted (semantic channels made by `search`).
+
+Sound means: whatever a subscription's profile matches goes to a channel that the subscription takes.
+A subscription that is not in `taken` is served from the log, which is always right.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from narrowcast.deliver.routing.audience import Audiences, WantedAt
+from narrowcast.deliver.transport import Address, Link, Multicast, Overlay, Unicast
+from narrowcast.deliver.wire.frame import NO_FLOW
+from narrowcast.profiles.flow_key import flow_name
+from narrowcast.profiles.parsed import parsed
+from narrowcast.profiles.predicate import predicate
+
+ADDRESSES: dict[str, type[Address]] = {"multicast": Multicast, "overlay": Overlay, "unicast": Unicast, "link": Link}
+KINDS = {type_: name for name, type_ in ADDRESSES.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Routing:
+    """Where messages go and who takes what, for one epoch.
+
+    `key` names the attributes that make a flow; `flows[k]` is (name, channels) of flow k, and messages
+    of flows not listed go to the channels `rest`. `content` maps a channel to the text of the profile
+    that chooses for it ("" for everything); a channel chosen by flows has none. `taken` maps a
+    subscription to the channels it takes. `audiences` chooses by where a message is wanted by those in
+    `taken`, as `profiles`, `edges` and `gateways` have it. `filters` are the brokers that thin out frames; for them
+    `profiles` and `edges` hold the profile's text and the edge of each subscription in `taken`, and
+    `gateways` the broker of each edge. `pulse` is where the heartbeats of all channels go together,
+    for everybody; without it each channel carries its own.
+    """
+
+    addresses: Mapping[int, Address]
+    taken: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
+    flows: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    rest: tuple[int, ...] = ()
+    content: Mapping[int, str] = field(default_factory=dict)
+    audiences: Audiences | None = None
+    profiles: Mapping[str, str] = field(default_factory=dict)
+    edges: Mapping[str, str] = field(default_factory=dict)
+    gateways: Mapping[str, str] = field(default_factory=dict)
+    filters: tuple[str, ...] = ()
+    pulse: Address | None = None
+
+    @cached_property
+    def _flow(self) -> dict[str, tuple[int, tuple[int, ...]]]:
+        return {name: (k, channels) for k, (name, channels) in enumerate(self.flows)}
+
+    @cached_property
+    def _content(self) -> tuple[tuple[int, Callable[[Mapping[str, Any]], bool] | None], ...]:
+        return tuple(
+            (channel, predicate(parsed(text)) if text else None) for channel, text in sorted(self.content.items())
+        )
+
+    @cached_property
+    def _wanted_at(self) -> WantedAt:
+        """Only those whose gateway the rule reaches: whoever else takes something takes it otherwise."""
+        rule = self.audiences or Audiences()
+        pairs = ((self.profiles[name], self.gateways.get(self.edges[name], "")) for name in self.taken)
+        return WantedAt((text, gateway) for text, gateway in pairs if rule.taken_at(gateway))
+
+    def flow_of(self, message: Mapping[str, Any]) -> int:
+        """The number of a message's flow, NO_FLOW if it belongs to none that the plan knows."""
+        return self._by_flow(message)[0]
+
+    def _by_flow(self, message: Mapping[str, Any]) -> tuple[int, tuple[int, ...]]:
+        if not self.key:
+            return NO_FLOW, ()
+        return self._flow.get(flow_name(message, self.key)) or (NO_FLOW, self.rest)
+
+    def route(self, message: Mapping[str, Any]) -> tuple[int, tuple[int, ...]]:
+        """The flow of a message and the channels it goes to.
+
+        >>> taken = {"ann": (1,), "bob": (1, 2)}
+        >>> routing = Routing({1: Unicast("a"), 2: Unicast("b")}, taken, key=("s",), flows=(("IBM", (1,)),), rest=(2,))
+        >>> routing.route({"s": "IBM"}), routing.route({"s": "GE"})[1]
+        ((0, (1,)), (2,))
+        """
+        found = self._by_flow(message)
+        if not self.content and self.audiences is None:
+            return found
+        flow, channels = found
+        chosen = [channel for channel, wanted in self._content if wanted is None or wanted(message)]
+        if self.audiences is not None:
+            chosen += self.audiences.choose(self._wanted_at(message))
+        return flow, (*channels, *chosen) if chosen else channels
+
+    def address(self, channel: int) -> Address | None:
+        return self.addresses.get(channel)
+
+    def to_bytes(self) -> bytes:
+        """As the registry holds it: packed, for its values have a megabyte at most and plans may have 100,000 flows."""
+        body = {name: getattr(self, name) for name in _PLAIN}
+        body["addresses"] = {str(c): [KINDS[type(a)], asdict(a)] for c, a in sorted(self.addresses.items())}
+        body["pulse"] = None if self.pulse is None else [KINDS[type(self.pulse)], asdict(self.pulse)]
+        body["audiences"] = None if self.audiences is None else self.audiences.to_json()
+        body["content"] = {str(c): text for c, text in sorted(self.content.items())}
+        return zlib.compress(json.dumps(body, separators=(",", ":"), sort_keys=True).encode())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Routing:
+        try:
+            body = json.loads(zlib.decompress(data))
+        except zlib.error as error:
+            raise ValueError(f"not a packed routing: {error}") from None
+        return cls(
+            addresses={int(c): _address(kind, parts) for c, (kind, parts) in body["addresses"].items()},
+            taken={name: tuple(channels) for name, channels in body["taken"].items()},
+            key=tuple(body["key"]),
+            flows=tuple((name, tuple(channels)) for name, channels in body["flows"]),
+            rest=tuple(body["rest"]),
+            content={int(c): text for c, text in body["content"].items()},
+            audiences=Audiences.from_json(body["audiences"]) if body.get("audiences") else None,
+            profiles=body["profiles"],
+            edges=body["edges"],
+            gateways=body["gateways"],
+            filters=tuple(body["filters"]),
+            pulse=_address(*body["pulse"]) if body.get("pulse") else None,
+        )
+
+
+_PLAIN = ("taken", "key", "flows", "rest", "profiles", "edges", "gateways", "filters")
+
+
+def _address(kind: str, parts: dict[str, Any]) -> Address:
+    if kind == "overlay":
+        return Overlay(parts["root"], tuple((u, v) for u, v in parts["links"]))
+    return ADDRESSES[kind](**parts)
+
+
+def nothing() -> Routing:
+    """The routing before the first plan: no channels, everyone is served from the log."""
+    return Routing({})
+
+
+def subscriptions_of(routing: Routing, channels: Iterable[int]) -> tuple[str, ...]:
+    """Who takes any of these channels."""
+    wanted = set(channels)
+    return tuple(name for name, taken in routing.taken.items() if not wanted.isdisjoint(taken))

@@ -1,0 +1,1 @@
+"""The durable log as a Spark source and sink."""

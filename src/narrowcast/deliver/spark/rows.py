@@ -1,0 +1,127 @@
+"""Messages of the log as rows of a schema: attributes by name, what a message lacks is null.
+
+Columns that begin with an underscore are about the message, all others are its attributes:
+`_shard`, `_sequence` and `_index` say where it stands, `_time` when the log took it, `_payload` what was sent.
+A value that is not of the column's type is null, as it is to a profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from narrowcast.deliver.spark.port import LogEntry
+from narrowcast.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DEFAULT_SCHEMA = "_shard int, _sequence bigint, _index int, _time timestamp, ts timestamp, _payload string"
+ABOUT = ("_shard", "_sequence", "_index", "_time", "_payload")
+MOST_ROWS = 20_000
+
+Row = tuple[int, LogEntry, int]  # shard, entry, index in it
+
+
+def record_batches(
+    shard: int, entries: Iterable[LogEntry], schema: pa.Schema, decode: Callable[[bytes], Mapping[str, Any]]
+) -> Iterator[pa.RecordBatch]:
+    """The messages of entries, in order, as Arrow batches of this schema."""
+    rows: list[Row] = []
+    for entry in entries:
+        rows.extend((shard, entry, index) for index in range(len(entry.payloads)))
+        if len(rows) >= MOST_ROWS:
+            yield _batch(rows, schema, decode)
+            rows = []
+    if rows:
+        yield _batch(rows, schema, decode)
+
+
+def check_schema(names: Iterable[str]) -> None:
+    """An unknown column that begins with an underscore is a mistake: no message would ever fill it."""
+    for name in names:
+        if name.startswith("_") and name not in ABOUT:
+            raise InputError(f"no column {name!r} is known; about a message there are {', '.join(ABOUT)}", name=name)
+
+
+def _batch(rows: list[Row], schema: pa.Schema, decode: Callable[[bytes], Mapping[str, Any]]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    plain = any(name not in ABOUT for name in schema.names)
+    messages = [decode(entry.payloads[index]) for _, entry, index in rows] if plain else []
+    columns = []
+    for field in schema:
+        values = _about(field.name, rows) if field.name in ABOUT else [message.get(field.name) for message in messages]
+        columns.append(column(values, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _about(name: str, rows: list[Row]) -> list[Any]:
+    if name == "_shard":
+        return [shard for shard, _, _ in rows]
+    if name == "_sequence":
+        return [entry.sequence for _, entry, _ in rows]
+    if name == "_index":
+        return [index for _, _, index in rows]
+    if name == "_time":
+        return [moment(entry.stamp) for _, entry, _ in rows]
+    return [entry.payloads[index].decode(errors="replace") for _, entry, index in rows]
+
+
+def moment(stamp: str) -> datetime | None:
+    """A moment to the microsecond, of a stamp that may be finer.
+
+    >>> moment("2026-01-05T09:30:00.123456789Z").isoformat()
+    '2026-01-05T09:30:00.123456+00:00'
+    """
+    if not stamp:
+        return None
+    whole, _, rest = stamp.rstrip("Z").partition(".")
+    return datetime.fromisoformat(f"{whole}.{rest[:6]:0<6}+00:00")
+
+
+def column(values: list[Any], type_: pa.DataType) -> pa.Array:
+    """Values as an array of this type; those of another type are null.
+
+    >>> import pyarrow as pa
+    >>> column([1, "x", None, 2.5, True], pa.float64()).to_pylist()
+    [1.0, None, None, 2.5, None]
+    >>> column([1, 2.0, 2.5, 1 << 70], pa.int64()).to_pylist()
+    [1, 2, None, None]
+    """
+    import pyarrow as pa
+
+    test = _test(type_)
+    fitting = [value if value is None or test(value) else None for value in values]
+    try:
+        return pa.array(fitting, type_)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.array([_one(value, type_) for value in fitting], type_)
+
+
+def _test(type_: pa.DataType) -> Callable[[Any], bool]:
+    """Whether a value is of a type. Arrow itself would cut 2.5 to 2 and take 5 for a moment of 1970."""
+    from pyarrow import types
+
+    if types.is_integer(type_):
+        return lambda v: type(v) is int or (type(v) is float and v.is_integer())
+    if types.is_floating(type_):
+        return lambda v: type(v) is float or type(v) is int
+    if types.is_temporal(type_):
+        return lambda v: isinstance(v, datetime)
+    if types.is_string(type_):
+        return lambda v: type(v) is str
+    return lambda v: True
+
+
+def _one(value: Any, type_: pa.DataType) -> Any:
+    """The value if it fits; a whole number too long for a float is rounded."""
+    import pyarrow as pa
+
+    try:
+        if type(value) is int and pa.types.is_floating(type_):
+            return float(value)
+        return None if value is None else pa.scalar(value, type_).as_py()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,1 @@
+"""Multicast on Cyclone DDS."""

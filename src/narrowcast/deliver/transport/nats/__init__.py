@@ -1,0 +1,1 @@
+"""Log, registry and unicast on NATS."""

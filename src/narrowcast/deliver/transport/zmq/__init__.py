@@ -1,0 +1,1 @@
+"""The overlay on ZeroMQ."""

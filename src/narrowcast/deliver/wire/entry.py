@@ -1,0 +1,102 @@
+"""A log entry: a batch of messages from one publisher, or the marker of an epoch, as bytes and back.
+
+A marker is how a plan takes effect at a sequence number: the entry's own. Whoever reads the log in
+order meets it at the same place, so no clock and no agreement is needed about when.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from zlib import crc32
+
+from narrowcast.deliver.wire.frame import Malformed
+from narrowcast.deliver.wire.place import MOST
+from narrowcast.errors import InputError
+
+MAGIC = b"nl"
+VERSION = 1
+BATCH, MARKER = 1, 2
+
+_START = Struct(">2sBB")
+_BATCH = Struct(">2sBBBQH")
+_MARKER = Struct(">2sBBI")
+_SIZE = Struct(">I")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Messages that one publisher sent together; `(publisher, number)` names the batch for ever."""
+
+    publisher: str
+    number: int
+    payloads: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """From after this entry on, the plan of `epoch` is in force; ignored unless it is above the epoch before it."""
+
+    epoch: int
+
+
+def encode_entry(entry: Batch | Marker) -> bytes:
+    """The bytes of a log entry.
+
+    >>> decode_entry(encode_entry(Batch("desk", 4, (b"{}",))))
+    Batch(publisher='desk', number=4, payloads=(b'{}',))
+    """
+    if isinstance(entry, Marker):
+        body = _MARKER.pack(MAGIC, VERSION, MARKER, entry.epoch)
+        return body + _SIZE.pack(crc32(body))
+    name = entry.publisher.encode()
+    if len(name) > 255:
+        raise InputError(f"the publisher's name takes {len(name)} bytes; 255 is the most", name="publisher")
+    if len(entry.payloads) > MOST:
+        raise InputError(f"{len(entry.payloads)} messages in one batch; {MOST} is the most", name="messages")
+    parts = [_BATCH.pack(MAGIC, VERSION, BATCH, len(name), entry.number, len(entry.payloads)), name]
+    for payload in entry.payloads:
+        parts += (_SIZE.pack(len(payload)), payload)
+    body = b"".join(parts)
+    return body + _SIZE.pack(crc32(body))
+
+
+def decode_entry(data: bytes) -> Batch | Marker | Malformed:
+    """What the bytes of a log entry are. Never raises: a foreign entry holds no messages, for every reader alike."""
+    if len(data) < _START.size + _SIZE.size:
+        return Malformed("short")
+    magic, version, kind = _START.unpack_from(data)
+    if magic != MAGIC:
+        return Malformed("magic")
+    if version != VERSION:
+        return Malformed("version")
+    body = memoryview(data)[: -_SIZE.size]
+    if crc32(body) != _SIZE.unpack_from(data, len(body))[0]:
+        return Malformed("checksum")
+    if kind == BATCH:
+        return _read_batch(data, len(body))
+    if kind != MARKER:
+        return Malformed("kind")
+    return Marker(_MARKER.unpack(body)[3]) if len(body) == _MARKER.size else Malformed("length")
+
+
+def _read_batch(data: bytes, size: int) -> Batch | Malformed:
+    """The batch in the first `size` bytes."""
+    if size < _BATCH.size:
+        return Malformed("short")
+    _, _, _, length, number, count = _BATCH.unpack_from(data)
+    start = _BATCH.size + length
+    try:
+        name = data[_BATCH.size : start].decode()
+    except UnicodeDecodeError:
+        return Malformed("text")
+    payloads = []
+    for _ in range(count):
+        begin = start + _SIZE.size
+        if begin > size:
+            return Malformed("length")
+        start = begin + _SIZE.unpack_from(data, start)[0]
+        if start > size:
+            return Malformed("length")
+        payloads.append(data[begin:start])
+    return Batch(name, number, tuple(payloads)) if start == size and count <= MOST else Malformed("length")

@@ -1,0 +1,233 @@
+"""What-if: plan again over a grid of budgets or prices, and say where more stops paying."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import product
+from math import isfinite
+from multiprocessing import get_context
+from time import monotonic
+from typing import Any
+
+from narrowcast.errors import InputError, NarrowcastError, PlanError
+from narrowcast.evaluate.knee import DEFINITION, knee
+from narrowcast.evaluate.replan import FAMILIES, Family, family_of, replan, setting_of, warm_up
+from narrowcast.model.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A setting and what came of it. `found` is the cost of planning there, `cost` the least known to be possible
+    there: a plan within a smaller budget is within a larger one too. `failed` says why there is none.
+    """
+
+    settings: Mapping[str, float]
+    cost: float
+    relative: float
+    found: float
+    seconds: float
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Points over one setting or two, the plan's own setting among them, and the knee."""
+
+    kind: str
+    names: tuple[str, ...]
+    measure: str
+    yardstick: str
+    points: tuple[Point, ...]
+    present: Mapping[str, float]
+    knee: Point | None
+
+    @property
+    def done(self) -> tuple[Point, ...]:
+        return tuple(point for point in self.points if not point.failed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form that the report reads: points hold settings, cost and relative alone."""
+        y = self.names[1] if len(self.names) > 1 else None
+        return {
+            "x": self.names[0],
+            "y": y,
+            "kind": self.kind,
+            "measure": self.measure,
+            "yardstick": self.yardstick,
+            "points": [_plain(point) for point in self.done],
+            "present": dict(self.present),
+            "knee": None if self.knee is None else _plain(self.knee),
+            "how": f"The knee is {DEFINITION}." if self.knee is not None else "",
+            "failed": [{**point.settings, "why": point.failed} for point in self.points if point.failed],
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per point, for a table."""
+        return [{"kind": self.kind, **p.settings, "cost": p.cost, "relative": p.relative, "found": p.found,
+                 "seconds": p.seconds, "knee": p is self.knee, "failed": p.failed} for p in self.points]  # fmt: skip
+
+
+def sweep(
+    plan: Plan,
+    settings: Mapping[str, Sequence[float]],
+    *,
+    time_limit: float | None = 10.0,
+    workers: int = 2,
+    progress: Callable[[int, int], None] | None = None,
+) -> Sweep:
+    """Plan again at every combination of one or two settings; the plan's own values are put among them.
+
+    What can be changed: groups, sessions, joins_per_user, rate_per_group, alpha and beta of channels; groups, cap, w1,
+    w2 and w3 of hybrids; k, or the delays, weights and price, of filters; km, kt, ku and ka of queries.
+    Each point has `time_limit` seconds: the search of channel plans returns its best by then (and then follows
+    the clock, not the seed alone), other planning is given up and the point says so. Runs in `workers` processes;
+    with one, in this one.
+
+    >>> import narrowcast as nc
+    >>> from narrowcast.plans.channels.result import as_plan
+    >>> interest = nc.workloads.market(symbols=200, users=20, seed=1)
+    >>> plan = as_plan(nc.channels.plan(interest, groups=4, sessions=20, method="gf"))
+    >>> found = sweep(plan, {"groups": [1, 2, 8, 16]}, workers=1)
+    >>> [int(point.settings["groups"]) for point in found.points], found.present["groups"]
+    ([1, 2, 4, 8, 16], 4.0)
+    """
+    family = family_of(plan, settings)
+    if not 1 <= len(settings) <= 2:
+        raise InputError(f"a sweep is over one or two settings, not {len(settings)}", name="settings")
+    names = tuple(settings)
+    grid = [dict(zip(names, point, strict=True)) for point in product(*(_values(plan, n, settings[n]) for n in names))]
+    points = _run(plan, grid, time_limit, workers, progress)
+    outcome = family.present(plan)
+    present = {name: value for name in names if (value := setting_of(plan, name)) is not None}
+    own = Point(present, outcome.cost, outcome.relative, outcome.cost, 0.0)
+    points = [_best(family, point, [*points, own] if len(present) == len(names) else points) for point in points]
+    marked = {**present, "cost": outcome.cost, "relative": outcome.relative}
+    return Sweep(
+        plan.kind, names, family.measure, family.yardstick, tuple(points), marked, _knee(family, names, points)
+    )
+
+
+def _values(plan: Plan, name: str, given: Sequence[float]) -> list[float]:
+    own = setting_of(plan, name)
+    for value in given:
+        if not isfinite(value) or value < 0:
+            raise InputError(f"{name} is {value}; it must be zero or more", name=name, got=value)
+    return sorted({float(value) for value in given} | ({own} if own is not None else set()))
+
+
+def _best(family: Family, point: Point, known: Sequence[Point]) -> Point:
+    """The point with the cheapest plan that its budgets allow, whoever found it."""
+    within = [
+        other
+        for other in known
+        if not other.failed
+        and all(
+            value <= point.settings[name] if name in family.budgets else value == point.settings[name]
+            for name, value in other.settings.items()
+        )
+    ]
+    if not within:
+        return point
+    best = min(within, key=lambda other: other.found)
+    return replace(point, cost=best.found, relative=best.relative, failed="")
+
+
+def _knee(family: Family, names: tuple[str, ...], points: Sequence[Point]) -> Point | None:
+    """Only budgets have a knee: a price is not for us to choose."""
+    done = [point for point in points if not point.failed]
+    if not all(name in family.budgets for name in names) or not done:
+        return None
+    at = knee([[point.settings[name] for name in names] for point in done], [point.cost for point in done])
+    return None if at is None else done[at]
+
+
+def _run(
+    plan: Plan,
+    grid: list[dict[str, float]],
+    time_limit: float | None,
+    workers: int,
+    progress: Callable[[int, int], None] | None,
+) -> list[Point]:
+    told = progress or (lambda done, total: None)
+    told(0, len(grid))
+    if workers <= 1 or len(grid) == 1:
+        found = []
+        warm_up(plan.kind)
+        for at, settings in enumerate(grid):
+            found.append(_point(plan, settings, time_limit))
+            told(at + 1, len(grid))
+        return found
+    # A fresh process each: a fork of one that has threads may hang.
+    pool = ProcessPoolExecutor(
+        min(workers, len(grid)), mp_context=get_context("spawn"), initializer=_keep, initargs=(plan,)
+    )
+    try:
+        futures: list[Future[Point]] = [pool.submit(_kept_point, settings, time_limit) for settings in grid]
+        for done, _ in enumerate(as_completed(futures)):
+            told(done + 1, len(grid))
+        return [future.result() for future in futures]
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_PLAN: list[Plan] = []
+
+
+def _keep(plan: Plan) -> None:
+    """In a worker: the plan comes once, not with every point. Ctrl-C is for the parent to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _PLAN[:] = [plan]
+    warm_up(plan.kind)
+
+
+def _kept_point(settings: dict[str, float], time_limit: float | None) -> Point:
+    return _point(_PLAN[0], settings, time_limit)
+
+
+def _point(plan: Plan, settings: dict[str, float], time_limit: float | None) -> Point:
+    start = monotonic()
+    try:
+        with _at_most(_limit(plan, time_limit)):
+            found = replan(plan, settings, time_limit)
+        return Point(settings, found.cost, found.relative, found.cost, monotonic() - start)
+    except NarrowcastError as error:
+        return Point(settings, float("inf"), float("inf"), float("inf"), monotonic() - start, str(error))
+
+
+def _limit(plan: Plan, time_limit: float | None) -> float | None:
+    """When to give up: at the limit, unless the planner keeps to it by itself; then long after."""
+    if time_limit is None:
+        return None
+    keeps = plan.kind == "channels" and plan.parameters.get("method", "search") == "search"
+    return time_limit * 3 + 60 if keeps else time_limit
+
+
+@contextmanager
+def _at_most(seconds: float | None) -> Iterator[None]:
+    """Give up after so long, at the next chance that running code leaves; only the main thread can."""
+    if seconds is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def give_up(*_: object) -> None:
+        raise PlanError(f"planning took longer than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _plain(point: Point) -> dict[str, float]:
+    return {**point.settings, "cost": point.cost, "relative": point.relative}
+
+
+__all__ = ["FAMILIES", "Point", "Sweep", "sweep"]

@@ -1,0 +1,1 @@
+"""Plan kinds, one folder each: planning, judging, explaining, re-planning, routing and reporting."""

@@ -1,0 +1,1 @@
+"""Channel plans explained: a flow, a session, a group, a subscriber."""

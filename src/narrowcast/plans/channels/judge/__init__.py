@@ -1,0 +1,1 @@
+"""Channel plans judged from their tables alone."""

@@ -1,0 +1,46 @@
+"""Filter placement on a multicast tree: which vertices should filter, and what that saves.
+
+`place` and `place_for_delay` are optimal, `place_weighted` weighs both and a price per filter,
+`improve` is one batch of the fast heuristic. `Watch` keeps flow and importance up to date while
+subscriptions change, `Batches` runs a tree batch after batch and says what the filters must do.
+"""
+
+from narrowcast.plans.filters.cost import delay, loads, traffic
+from narrowcast.plans.filters.demand import flow_from_demand
+from narrowcast.plans.filters.methods.flip import Improvement, Move, importance, improve
+from narrowcast.plans.filters.methods.optimum import Placement, place
+from narrowcast.plans.filters.methods.weighted import DelayPlacement, WeightedPlacement, place_for_delay, place_weighted
+from narrowcast.plans.filters.mobile.batch import Batch, Batches, orders
+from narrowcast.plans.filters.mobile.fleet import Activate, FilterState, Fleet, Migrate, Passivate, Spawn
+from narrowcast.plans.filters.mobile.table import Forward, SubscriptionTable, Withdraw
+from narrowcast.plans.filters.mobile.watch import Watch
+
+__all__ = [
+    "Activate",
+    "Batch",
+    "Batches",
+    "DelayPlacement",
+    "FilterState",
+    "Fleet",
+    "Forward",
+    "Improvement",
+    "Migrate",
+    "Move",
+    "Passivate",
+    "Placement",
+    "Spawn",
+    "SubscriptionTable",
+    "Watch",
+    "WeightedPlacement",
+    "Withdraw",
+    "delay",
+    "flow_from_demand",
+    "importance",
+    "improve",
+    "loads",
+    "orders",
+    "place",
+    "place_for_delay",
+    "place_weighted",
+    "traffic",
+]

@@ -1,0 +1,78 @@
+"""From who wants what to f(v), the flow every vertex of the tree needs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from narrowcast.errors import InputError
+from narrowcast.model import Tree
+from narrowcast.plans.filters.kernels.demand import flow_of
+from narrowcast.plans.filters.problem import named
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def flow_from_demand(tree: Tree, leaf: ArrayLike, item: ArrayLike, size: ArrayLike | None = None) -> Floats:
+    """f(v) per vertex: the total size of the union of the items wanted by the leaves below v.
+
+    `leaf` and `item` are parallel: this leaf wants this item (a pair given twice counts once).
+    `size[item]` weighs the items, 1 each by default. Exact. Each item climbs from its leaves until
+    it meets itself: O(pairs log pairs + vertices on the items' paths).
+
+    >>> import narrowcast as nc
+    >>> tree = nc.Tree([-1, 0, 0, 1, 1])
+    >>> nc.filters.flow_from_demand(tree, leaf=[3, 4, 4, 2], item=[0, 0, 1, 2]).tolist()
+    [3.0, 2.0, 1.0, 1.0, 2.0]
+    """
+    leaves, items, sizes = demand_arrays(tree, leaf, item, size)
+    by_item = np.argsort(items, kind="stable")
+    return flow_of(tree.parents, leaves[by_item], items[by_item], sizes)
+
+
+def demand_arrays(
+    tree: Tree, leaf: ArrayLike, item: ArrayLike, size: ArrayLike | None = None
+) -> tuple[Ints, Ints, Floats]:
+    """The pairs and sizes, checked."""
+    leaves, items = _whole("leaf", leaf), _whole("item", item)
+    if leaves.size != items.size:
+        raise InputError(f"leaf has {leaves.size} entries and item {items.size}; they are pairs", name="item")
+    outside = leaves >= tree.n
+    if outside.any():
+        at = int(np.argmax(outside))
+        raise InputError(f"leaf[{at}] is {leaves[at]}; the tree has {tree.n} vertices", name="leaf", got=at)
+    interior = ~tree.is_leaf[leaves]
+    if interior.any():
+        at = int(np.argmax(interior))
+        raise InputError(
+            f"leaf[{at}] is {named(tree, int(leaves[at]))}, which is not a leaf",
+            name="leaf",
+            got=int(leaves[at]),
+            hint="attach users of an interior vertex at a leaf of their own",
+        )
+    return leaves, items, _sizes(size, int(items.max(initial=-1)) + 1)
+
+
+def _sizes(size: ArrayLike | None, n_items: int) -> Floats:
+    if size is None:
+        return np.ones(n_items)
+    sizes = np.asarray(size, dtype=np.float64)
+    if sizes.ndim != 1 or sizes.size < n_items:
+        raise InputError(f"size has shape {sizes.shape}; items go up to {n_items - 1}", name="size", got=sizes.shape)
+    bad = ~np.isfinite(sizes) | (sizes < 0)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(f"size[{at}] is {sizes[at]}; it must be finite and zero or more", name="size", got=at)
+    return sizes
+
+
+def _whole(name: str, values: ArrayLike) -> Ints:
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(
+            f"{name} must be a 1-d array of indices, not {array.ndim}-d {array.dtype}", name=name, got=array.shape
+        )
+    if (array < 0).any():
+        raise InputError(f"{name}[{int(np.argmax(array < 0))}] is negative", name=name)
+    return array.astype(np.int64)

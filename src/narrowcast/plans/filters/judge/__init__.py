@@ -1,0 +1,1 @@
+"""Filter plans judged from their tables alone."""

@@ -1,0 +1,1 @@
+"""Where filters go: exactly, at a price each, or by flips."""

@@ -1,0 +1,103 @@
+"""The optimal placement of k filters, with the whole curve of traffic against filters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from narrowcast.errors import UnsupportedError
+from narrowcast.model import Tree
+from narrowcast.plans.filters.cost import traffic
+from narrowcast.plans.filters.kernels.optimum import Layout, curve, layout, recover
+from narrowcast.plans.filters.methods.flip import improve
+from narrowcast.plans.filters.methods.price import search
+from narrowcast.plans.filters.problem import Walked, count, flow_array, traffic_objective, walked
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Method = Literal["auto", "exact", "price"]
+METHODS = ("auto", "exact", "price")
+
+# The exact method is chosen up to these: some seconds on one core, and this much memory.
+WORK_LIMIT = 3e9
+MEMORY_LIMIT = 2 << 30
+# Vertices looked at when moves of the heuristic polish what the price search left open.
+POLISH_LIMIT = 2e7
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Placement:
+    """Where the filters go and how good that is.
+
+    `curve[j]` is the traffic with at most j filters and `curve_bound[j]` what no placement of j
+    filters can beat: equal for the exact method; for the price search `curve` is the best known.
+    `gap` is (traffic − lower_bound) / traffic.
+    """
+
+    filters: Ints
+    traffic: float
+    curve: Floats
+    curve_bound: Floats
+    lower_bound: float
+    gap: float
+    method: str
+
+
+def place(tree: Tree, flow: ArrayLike, k: int, *, method: Method = "auto") -> Placement:
+    """Place at most k filters so that the total traffic is least.
+
+    "exact" runs the paper's dynamic program over the flows that can arrive at each vertex and
+    gives the optimum for every number of filters 0..k, in O(k · Σ depth). "price" charges for each
+    filter instead and searches the charge, O(n log n) per step at any depth: an optimum at the k it
+    hits, a lower bound and a small gap elsewhere. "auto" measures the exact method's time and
+    memory beforehand and takes it while it fits. The source sends only what somebody wants; that
+    is not counted as a filter. Content-based multicast, §4.
+
+    >>> import narrowcast as nc
+    >>> tree = nc.Tree([-1, 0, 0, 1, 1, 2, 2])
+    >>> r = nc.filters.place(tree, [4, 2, 3, 1, 1, 2, 2], k=2)
+    >>> r.filters.tolist(), r.traffic, r.curve.tolist(), r.method
+    ([0, 1], 13.0, [24.0, 15.0, 13.0], 'exact')
+    """
+    if method not in METHODS:
+        raise UnsupportedError(f"no method {method!r} for filters", works=METHODS)
+    k, f = count("k", k), flow_array(tree, flow)
+    way = walked(tree, f, traffic_objective(tree))
+    most = min(k, int(way.core.can.sum()))
+    plan = layout(way.core, most)
+    if method == "exact" or (method == "auto" and fits(plan)):
+        filters, best = _exact(way, most, plan)
+        bound, method = best, "exact"
+    else:
+        filters, best, bound = _priced(tree, f, way, most)
+        method = "price"
+    total = traffic(tree, f, filters)
+    if method == "exact":
+        best[-1] = total  # the same number, added up in one order
+    best, bound = (np.append(a, np.full(k - most, a[-1])) for a in (best, bound))
+    lower = min(float(bound[-1]), total)
+    gap = (total - lower) / total if total > 0 else 0.0
+    return Placement(filters, total, best, np.minimum(bound, best), lower, gap, method)
+
+
+def fits(plan: Layout) -> bool:
+    """Whether the exact method stays within its limits of time and memory."""
+    memory = 8 * plan.stack_cells + 4 * (plan.split_cells + plan.threshold_cells)
+    return plan.work <= WORK_LIMIT and memory <= MEMORY_LIMIT
+
+
+def _exact(way: Walked, k: int, plan: Layout) -> tuple[Ints, Floats]:
+    values, threshold, split = curve(way.core, k, plan)
+    return way.filters(recover(way.core, plan, threshold, split, k)), values
+
+
+def _priced(tree: Tree, f: Floats, way: Walked, k: int) -> tuple[Ints, Floats, Floats]:
+    mask, best, bound = search(way, k)
+    filters = way.filters(mask)
+    if best[-1] > bound[-1]:
+        polished = improve(tree, f, filters, moves=min(k, int(POLISH_LIMIT // tree.n)), k=k)
+        filters, best[-1] = polished.filters, min(best[-1], polished.after)
+    return filters, best, bound

@@ -1,0 +1,111 @@
+"""The queries table on one machine: range predicates taken in, everything else set aside with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from narrowcast.errors import InputError
+from narrowcast.model.quarantine import Quarantine
+from narrowcast.model.tables import read_table
+from narrowcast.plans.queries.service.answers import Query
+from narrowcast.profiles import Profile
+from narrowcast.profiles.algebra.sets import ValueSet
+
+COLUMNS = ("query", "client", "profile")
+
+
+def read_queries(path: str | Path, quarantine: Quarantine) -> list[Query]:
+    """The good rows of the table queries (query, client, profile), in its order.
+
+    A missing cell, a profile that does not parse or is no range, and a (query, client) that stood
+    before are set aside; each row by the first of these.
+    """
+    table = read_table(path, name="queries", columns=COLUMNS)
+    found: dict[tuple[str, str], Query] = {}
+    for at, cells in enumerate(zip(*(table[name].to_pylist() for name in COLUMNS), strict=True)):
+        try:
+            query = _query(cells)
+            if (query.query, query.client) in found:
+                raise InputError("query appears twice for its client")
+            found[query.query, query.client] = query
+        except InputError as error:
+            quarantine.add(path, [at], " ".join(str(error).split()))
+    return list(found.values())
+
+
+def _query(cells: Sequence[object]) -> Query:
+    for name, cell in zip(COLUMNS, cells, strict=True):
+        if cell is None or str(cell).strip() == "":
+            raise InputError(f"{name} is empty")
+    query, client, text = cells
+    if not isinstance(text, str):
+        raise InputError(f"profile: {text!r} is no text")
+    try:
+        profile = Profile.parse(text)
+    except InputError as error:
+        raise InputError(f"profile: {error}") from None
+    check_range(profile)
+    return Query(str(query), str(client), profile)
+
+
+def check_range(profile: Profile) -> None:
+    """Refuse a profile that is not one box: an interval of numbers for each attribute it names.
+
+    >>> check_range(Profile.parse("lat BETWEEN 1 AND 2 AND lon > 3"))
+    """
+    boxes = profile.boxes
+    if boxes is None or len(boxes) != 1 or not boxes[0]:
+        raise InputError("profile: not a range: it must be one box of intervals")
+    for name, values in boxes[0].items():
+        if len(values.number) != 1 or replace(values, number=()) != ValueSet():
+            raise InputError(f"profile: not a range: {name} must lie in one interval of numbers")
+
+
+def shared_attributes(queries: Sequence[Query], given: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The attributes to merge along: those given, else those that every query names, sorted.
+
+    >>> two = [Query("a", "c", Profile.parse("x > 1 AND y < 2")), Query("b", "c", Profile.parse("x < 5"))]
+    >>> shared_attributes(two)
+    ('x',)
+    """
+    named = {name for query in queries for name in query.profile.attributes}
+    if given is not None:
+        for name in given:
+            if queries and name not in named:
+                raise InputError(
+                    f"no query names the attribute {name!r}; they name {', '.join(sorted(named))}",
+                    name="attributes",
+                    allowed=tuple(sorted(named)),
+                    got=name,
+                )
+        if len(set(given)) != len(given):
+            raise InputError("attributes names one twice", name="attributes", got=tuple(given))
+        return tuple(given)
+    if not queries:
+        raise InputError("no query is left to plan", name="queries", hint="see what was set aside")
+    shared = set.intersection(*(set(query.profile.attributes) for query in queries))
+    if not shared:
+        raise InputError(
+            "the queries share no attribute to merge along",
+            name="attributes",
+            allowed=tuple(sorted(named)),
+            hint=f"name some: --attributes {','.join(sorted(named)[:2])}",
+        )
+    return tuple(sorted(shared))
+
+
+def check_bounded(queries: Sequence[Query], boxes: np.ndarray, attributes: Sequence[str]) -> None:
+    """Refuse sides without an end: an area would have no size. Sizes counted in data need no ends."""
+    open_sides = np.argwhere(~np.isfinite(boxes).all(axis=2))
+    if len(open_sides):
+        at, side = (int(i) for i in open_sides[0])
+        raise InputError(
+            f"query {queries[at].query} of {queries[at].client} has no end along {attributes[side]}, so no area",
+            name="queries",
+            got=queries[at].profile.text,
+            hint="count sizes in data: --table TABLE; or name other --attributes",
+        )

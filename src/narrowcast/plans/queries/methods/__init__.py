@@ -1,0 +1,1 @@
+"""Which queries are merged: one file per published method."""

@@ -1,0 +1,1 @@
+"""Semantic plans judged from their tables alone."""

@@ -1,0 +1,1 @@
+"""Semantic channels that members join and leave."""

@@ -1,0 +1,1 @@
+"""How channels on an overlay are found."""

@@ -1,0 +1,1 @@
+"""From a message to its channels: by content or by audience."""

@@ -1,0 +1,1 @@
+"""Profiles as sets of values: normal form, covering and overlapping."""

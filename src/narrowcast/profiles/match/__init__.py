@@ -1,0 +1,1 @@
+"""Many profiles against many messages at once."""

@@ -1,0 +1,1 @@
+"""XPath profiles over XML documents."""

@@ -1,0 +1,61 @@
+"""Spark's classes on disk: used when they are there, never needed, and the results are the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from narrowcast import workloads
+from narrowcast.data.spark import fast_start
+
+MEASURE = """
+import sys
+from narrowcast.data.statistics.measure import Settings, find_inputs, measure
+from narrowcast.data.spark.session import session
+spark = session(quick=True)
+beans = spark._jvm.java.lang.management.ManagementFactory
+print(beans.getRuntimeMXBean().getInputArguments().toString())
+measure(spark, find_inputs(sys.argv[1]), sys.argv[2], Settings(key=("symbol",)))
+spark.stop()
+"""
+
+
+def test_only_an_archive_that_is_there_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    java = Path("/a/java")
+    kept = fast_start.archive(java)
+    assert kept is not None
+    assert kept.parent == tmp_path / "narrowcast"
+    assert fast_start.archive(Path("/another/java")) != kept
+    assert fast_start.using(java) == ""
+    kept.touch()
+    assert f'"-XX:SharedArchiveFile={kept}"' in fast_start.using(java)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1200)
+def test_a_jvm_with_kept_classes_makes_the_same_tables(tmp_path: Path) -> None:
+    workloads.write("market", tmp_path / "w", messages=500, users=20, symbols=50, seed=2)
+    places = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    def run(*command: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *command], env=places, capture_output=True, text=True, timeout=550, check=True
+        )
+        assert done.stderr == ""
+        return done.stdout
+
+    without = run("-c", MEASURE, str(tmp_path / "w"), str(tmp_path / "without"))
+    assert "SharedArchiveFile" not in without
+    made = Path(run("-m", "narrowcast.data.spark.fast_start").strip())
+    assert made.is_file()
+    assert [p.name for p in made.parent.glob("spark-*")] == [made.name]
+    used = run("-c", MEASURE, str(tmp_path / "w"), str(tmp_path / "with"))
+    assert f"-XX:SharedArchiveFile={made}" in used
+    tables = {p.name: p.read_bytes() for p in (tmp_path / "without").glob("*.parquet")}
+    assert {p.name: p.read_bytes() for p in (tmp_path / "with").glob("*.parquet")} == tables
+    assert len(tables) == 11

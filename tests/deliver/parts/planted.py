@@ -1,0 +1,321 @@
+"""Bugs planted on purpose, each in one part, so that the simulator and its checker can be seen to catch them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from narrowcast.deliver.parts.broker import Broker, filter_table
+from narrowcast.deliver.parts.coordinator import Coordinator
+from narrowcast.deliver.parts.edge import Edge
+from narrowcast.deliver.parts.effects import Acked, Append, Effect, PlanWanted, Send, Write
+from narrowcast.deliver.parts.events import Noted, Subscribe, WasRead
+from narrowcast.deliver.parts.publisher import Client
+from narrowcast.deliver.parts.reader import Message, Opened, Reader
+from narrowcast.deliver.parts.source import Source
+from narrowcast.deliver.parts.subscription_table import SubscriptionTable
+from narrowcast.deliver.routing.audience import Audiences
+from narrowcast.deliver.routing.routing import Routing
+from narrowcast.deliver.transport import Entry
+from narrowcast.deliver.wire import Batch, Frame, Marker, Pulse, decode_entry, decode_payload, end_of
+from narrowcast.profiles import Profile
+from narrowcast.profiles.parsed import parsed
+from simulator.parts import Parts, random_plan
+
+
+def _with_reader(kind: type[Reader]) -> type[Edge]:
+    """An edge whose readers are of another class."""
+
+    class Other(Edge):
+        def _open(self, name: str, now: float) -> None:
+            before = set(self.subscriptions[name].readers)
+            super()._open(name, now)
+            readers = self.subscriptions[name].readers
+            for shard, reader in readers.items():
+                if shard not in before:
+                    fields = {f: getattr(reader, f) for f, field in Reader.__dataclass_fields__.items() if field.init}
+                    readers[shard] = kind(**fields)
+            self._retake()
+
+    return Other
+
+
+class SkipsTheDrain(Edge):
+    """Takes the old plan for finished as soon as the registry says that the new one is in force."""
+
+    def _on_noted(self, event: Noted, now: float) -> None:
+        super()._on_noted(event, now)
+        for shard, sequence in self.epoch["cutover"].items():
+            for subscription in self.subscriptions.values():
+                reader = subscription.readers.get(int(shard))
+                if reader is not None and reader.mark < end_of(sequence):
+                    reader.pass_on([], end_of(sequence), None)
+
+
+class AcksBeforeTheLog(Client):
+    """Says that messages are safe when they have only been sent."""
+
+    def _do(self, effect: Effect) -> None:
+        super()._do(effect)
+        if isinstance(effect, Append):
+            sent = self._lines[effect.shard].sent
+            assert sent is not None
+            for token, first in sent.tokens:
+                super()._do(Acked(token, effect.shard, self._number, first))
+            sent.tokens = ()
+
+
+class _Forgets(Reader):
+    def from_log(self, entries: Iterable[Entry]) -> list[Message]:
+        return []
+
+
+class _JumpsHoles(Reader):
+    def claim(self, epoch: int, channel: int, after: int, upto: int) -> None:
+        super().claim(epoch, channel, min(after, self.mark), upto)
+
+
+class _AsksThePlan(Reader):
+    routing: Routing | None = None
+
+    def take(self, opened: Opened, now: float, counts: Any) -> None:
+        type(self).routing = opened.routing
+        super().take(opened, now, counts)
+
+    def from_log(self, entries: Iterable[Entry]) -> list[Message]:
+        found = super().from_log(entries)
+        if self.routing is None:
+            return found
+        taken = set(self.routing.taken.get(self.subscription, ()))
+        return [m for m in found if taken & set(self.routing.route(decode_payload(m[1]))[1])]  # type: ignore[arg-type]
+
+
+class _LeavesAtCommit(Reader):
+    newest: int = 0
+
+    def take(self, opened: Opened, now: float, counts: Any) -> None:
+        if opened.frame.epoch > max(self.newest, min(self.taken)) and opened.frame.after > self.mark:
+            self.mark = opened.frame.after
+        self.newest = max(self.newest, opened.frame.epoch)
+        super().take(opened, now, counts)
+
+
+class _KeepsWhatIsDone(Reader):
+    def pass_on(self, wanted: list[Message], upto: int, credit: int | None) -> list[Message]:
+        held = dict(self.held)
+        found = super().pass_on(wanted, upto, credit)
+        self.held = held
+        return found
+
+    def held_upto(self, upto: int) -> list[Message]:
+        return sorted((at, payload) for at, payload in self.held.items() if at <= upto)
+
+
+class _Eager(Reader):
+    """Hands over what has come in without waiting for what is still missing before it."""
+
+    def reach(self) -> int:
+        return max([self.mark, *self.held]) if len(self.seen) > 1 else super().reach()
+
+
+class IgnoresThePosition(Edge):
+    """Starts at the end of the log also after a restart."""
+
+    def _on_subscribe(self, event: Subscribe, now: float) -> None:
+        super()._on_subscribe(replace(event, position=None), now)
+
+
+class TrustsTheLimit(Edge):
+    """Takes a read that was cut short for a whole one."""
+
+    def _on_read(self, event: WasRead, now: float) -> None:
+        more = event.upto + 2 if len(event.entries) >= self.settings.read_most else event.upto
+        super()._on_read(replace(event, upto=more), now)
+
+
+class HidesGaps(Edge):
+    """Drops what a slow subscriber did not take, and does not say so."""
+
+    def _tell_gap(self, reader: Reader, after: int, reason: str) -> None:
+        reader.told = reader.mark
+
+
+class StartsLate(Edge):
+    """Acknowledges a subscription from a place that lies ahead of the log."""
+
+    def _on_located(self, event: Any, now: float) -> None:
+        super()._on_located(replace(event, sequence=event.sequence + 2), now)
+
+
+class TakesAnyPlan(Edge):
+    """Takes what a plan has under its subscription's name, whatever profile and edge the plan was made for."""
+
+    def _channels(self, name: str, subscription: Any, routing: Routing) -> tuple[int, ...]:
+        return routing.taken.get(name, ())
+
+
+class CutsOverLate(Source):
+    """Sends the entry after the marker by the old plan, but speaks for it under the new one."""
+
+    late: int | None = None
+
+    def _take(self, entry: Entry) -> bool:
+        found = decode_entry(entry.data)
+        if isinstance(found, Marker) and found.epoch > self.in_force and self.late is None:
+            self.late = found.epoch
+            self.sequence = entry.sequence
+            self._speak(end_of(self.sequence))
+            return True
+        if self.late is not None and isinstance(found, Batch):
+            self._route(entry.sequence, found.payloads)
+            for lane in self._lanes.values():
+                self._send(lane, lane.waiting[-1][0] if lane.waiting else lane.claimed)
+            epoch, self.late = self.late, None
+            self._enter(epoch)  # from the end of the marker on
+            self.sequence = entry.sequence
+            return self._routing is not None
+        return super()._take(entry)
+
+
+class LiesWhenIdle(Source):
+    """A heartbeat speaks for an entry that has not been read."""
+
+    def _do(self, effect: Effect) -> None:
+        if isinstance(effect, Send) and isinstance(effect.what, Pulse | Frame):
+            said = effect.what
+            if isinstance(said, Pulse) or not said.messages:
+                effect = replace(effect, what=replace(said, upto=said.upto + (1 << 16)))
+        super()._do(effect)
+
+
+class PromisesTooMuchAfterRestart(Source):
+    """Speaks at its start for everything since the log began, as if it had sent it."""
+
+    def _enter(self, epoch: int) -> None:
+        super()._enter(epoch)
+        if self._saved == self.sequence:
+            self._pulses[0] = end_of(0)
+            for lane in self._lanes.values():
+                lane.claimed = end_of(0)
+
+
+class ReusesNames(Client):
+    """Numbers its batches from 0 again under the name it had before."""
+
+    def __init__(self, name: str, settings: Any = None) -> None:
+        super().__init__(name.partition(".")[0], settings)
+
+
+class ForgetsFencing(Coordinator):
+    """Writes whatever the revision is, over another's plan too, and goes on when somebody else holds the lease."""
+
+    def _step_down(self) -> None:
+        pass
+
+    def _steady(self, now: float) -> None:
+        self._plans = set()
+        super()._steady(now)
+
+    def _do(self, effect: Effect) -> None:
+        super()._do(replace(effect, revision=None) if isinstance(effect, Write) else effect)
+
+
+class DropsUnderLoad(Broker):
+    """Passes on at most one message of a frame, with the claim unchanged."""
+
+    def _forward(self, frame: Frame, now: float) -> None:
+        super()._forward(replace(frame, messages=frame.messages[:1]), now)
+
+
+class PulsesOverData(Source):
+    """A pulse says of busy channels what is true of idle ones only."""
+
+    def _do(self, effect: Effect) -> None:
+        if isinstance(effect, Send) and isinstance(effect.what, Pulse):
+            effect = replace(effect, what=replace(effect.what, lately=()))
+        super()._do(effect)
+
+
+class FiltersByAnOldTable(Broker):
+    """Filters by the first plan it ever knew."""
+
+    def _table(self, epoch: int, channel: int) -> SubscriptionTable[str] | None:
+        first = min(key[0] for key in self._tables) if self._tables else epoch
+        found = self._tables.get((first, channel))
+        if found is None:
+            found = self._tables[first, channel] = filter_table(self.plans[epoch], channel, self.name)
+        return found
+
+    def _drain(self) -> None:
+        kept = dict(self._tables)
+        super()._drain()
+        self._tables = kept
+
+
+class TakesBackWhatWasCommitted(Coordinator):
+    """Gives a plan up although markers of it may stand in the log, and uses its number again."""
+
+    def _committing(self, now: float) -> None:
+        super()._committing(now)
+        if self._record.get("trying") is not None:
+            self._set_epoch(phase="steady", next=None, trying=None, refused=self._record["trying"]["number"])
+            self._plans.discard(self._record["next"])
+            self._do(Write(self._request(), f"plan.{self._record['next']}", None))
+
+
+def narrows_a_merge(wanted: PlanWanted, rng: Random) -> Routing:
+    """Leaves a condition out of a channel's content, or a flow out of a session, with the members unchanged."""
+    found = random_plan(wanted, rng)
+    if found.key and found.flows:
+        gone = found.flows[0][1][0]
+        flows = tuple((flow, tuple(c for c in channels if c != gone)) for flow, channels in found.flows)
+        return replace(found, flows=flows)
+    low = Profile.parse("p < 7")
+    return replace(found, content={c: (parsed(text) & low if text else low).text for c, text in found.content.items()})
+
+
+class _ReachesMost(Audiences):
+    """Takes a channel that reaches part of an audience for one that reaches it all."""
+
+    def choose(self, audience: frozenset[str]) -> tuple[int, ...]:
+        return super().choose(audience)[:1]
+
+
+class ForgetsTheRest(Source):
+    """Sends a message to the first channel of its audience and forgets the gateways that this one leaves out."""
+
+    def _enter(self, epoch: int) -> None:
+        super()._enter(epoch)
+        rule = self._routing.audiences if self._routing else None
+        if self._routing is not None and rule is not None:
+            self._routing = replace(self._routing, audiences=_ReachesMost(rule.channels, rule.blocks))
+
+
+BUGS: dict[str, Parts] = {
+    "skips the drain": Parts(edge=SkipsTheDrain),
+    "acknowledges before the log": Parts(client=AcksBeforeTheLog),
+    "forgets a repair": Parts(edge=_with_reader(_Forgets)),
+    "narrows a merge": Parts(planner=narrows_a_merge),
+    "moves the watermark over a lost frame": Parts(edge=_with_reader(_JumpsHoles)),
+    "cuts over at the wrong sequence": Parts(source=CutsOverLate),
+    "forgets fencing": Parts(coordinator=ForgetsFencing),
+    "reuses dedup ids after a restart": Parts(client=ReusesNames),
+    "lies in a heartbeat": Parts(source=LiesWhenIdle),
+    "repairs by the plan instead of the profile": Parts(edge=_with_reader(_AsksThePlan)),
+    "leaves the old channel at commit": Parts(edge=_with_reader(_LeavesAtCommit)),
+    "claims what a broker dropped": Parts(broker=DropsUnderLoad),
+    "pulses over data": Parts(source=PulsesOverData),
+    "filters by an old table": Parts(broker=FiltersByAnOldTable),
+    "keeps what has been handed over": Parts(edge=_with_reader(_KeepsWhatIsDone)),
+    "hands over too early": Parts(edge=_with_reader(_Eager)),
+    "ignores the stored position": Parts(edge=IgnoresThePosition),
+    "takes a short read for a whole one": Parts(edge=TrustsTheLimit),
+    "hides gaps": Parts(edge=HidesGaps),
+    "takes a plan made for another profile": Parts(edge=TakesAnyPlan),
+    "starts a subscription late": Parts(edge=StartsLate),
+    "forgets the rest of an audience": Parts(source=ForgetsTheRest),
+    "takes back what was committed": Parts(coordinator=TakesBackWhatWasCommitted),
+    "promises too much after a restart": Parts(source=PromisesTooMuchAfterRestart),
+}

@@ -1,0 +1,159 @@
+"""The broker: forwards by channel, thins out only while its filter is active, and never changes a claim."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from narrowcast.deliver.parts import records
+from narrowcast.deliver.parts.broker import Broker, BrokerSettings, FilterState
+from narrowcast.deliver.parts.effects import Send
+from narrowcast.deliver.parts.events import Arrived, Noted, Tick
+from narrowcast.deliver.parts.filter_moves import migrate, spawn
+from narrowcast.deliver.parts.subscription_table import SubscriptionTable
+from narrowcast.deliver.routing.routes import Subscribers, by_tree
+from narrowcast.deliver.transport import Link, Overlay
+from narrowcast.deliver.wire import Attach, Carried, Frame, encode_payload, end_of, place
+from narrowcast.profiles import Profile
+
+TREE = Overlay("root", (("root", "left"), ("root", "right")))
+WHO = Subscribers(
+    {"u": "p > 5", "v": "p < 2", "w": "p = 3"},
+    {"u": "edge-u", "v": "edge-v", "w": "edge-w"},
+    {"edge-u": "left", "edge-v": "right", "edge-w": "root"},
+)
+MESSAGES = tuple(Carried(place(2, k), 0, encode_payload({"p": p})) for k, p in enumerate((1, 3, 9)))
+FRAME = Frame(0, 0, 1, end_of(1), end_of(3), MESSAGES)
+
+
+def broker(state: FilterState | None = None) -> Broker:
+    found = Broker("root", BrokerSettings(forget=1.0))
+    found.step(Noted("plan.1", by_tree(TREE, ["root"], WHO).to_bytes(), 1), 0.0)
+    if state is not None:
+        key = records.named(records.FILTER, "root")
+        found.step(Noted(key, records.pack({"state": state.value}), 2), 0.0)
+    return found
+
+
+def sent(found: Broker, frame: Frame = FRAME, now: float = 0.1) -> dict[str, list[int]]:
+    """The places each target gets; the claim must be the frame's own."""
+    got = {}
+    for effect in found.step(Arrived(frame), now):
+        assert isinstance(effect, Send)
+        assert isinstance(effect.address, Link)
+        assert isinstance(effect.what, Frame)
+        assert (effect.what.after, effect.what.upto) == (frame.after, frame.upto)
+        got[effect.address.node] = [m[0] for m in effect.what.messages]
+    return got
+
+
+def test_an_active_filter_sends_each_child_what_someone_below_wants() -> None:
+    found = broker()
+    found.step(Arrived(Attach("edge-w", 1, 0)), 0.0)
+    assert sent(found) == {"left": [place(2, 2)], "right": [place(2, 0)], "edge-w": [place(2, 1)]}
+
+
+@pytest.mark.parametrize("state", [FilterState.PASSIVE, FilterState.MIGRATING, FilterState.SPAWNING])
+def test_a_filter_that_does_not_work_passes_everything_on(state: FilterState) -> None:
+    everything = [m[0] for m in FRAME.messages]
+    assert sent(broker(state)) == {"left": everything, "right": everything}
+
+
+def test_a_filter_can_be_woken_again() -> None:
+    found = broker(FilterState.PASSIVE)
+    found.step(Noted(records.named(records.FILTER, "root"), None, 3), 0.0)
+    assert sent(found)["left"] == [place(2, 2)]
+
+
+def test_filters_migrate_and_spawn_while_frames_flow() -> None:
+    everything, wanted = [m[0] for m in FRAME.messages], [place(2, 2)]
+    plain = Broker("root", BrokerSettings(forget=1.0))  # no filter here by plan
+    plain.step(Noted("plan.1", by_tree(TREE, [], WHO).to_bytes(), 1), 0.0)
+    filtering = broker()
+    for number, (move, here) in enumerate(
+        [
+            (migrate("elsewhere", "root"), plain),
+            (migrate("root", "elsewhere"), filtering),
+            (spawn("root", "x"), filtering),
+        ]
+    ):
+        for key, data in move.begin:
+            here.step(Noted(key, data, 10 + number), 0.1)
+        assert sent(here)["left"] == (everything)
+        for key, data in move.finish:
+            here.step(Noted(key, data, 20 + number), 0.1)
+        assert sent(here)["left"] == (everything if number == 1 else wanted)
+
+
+def test_a_state_that_is_not_understood_passes_everything_on() -> None:
+    found = broker()
+    for data in (b'{"state":"asleep"}', b"{}", b"no json", b"[]"):
+        found.step(Noted(records.named(records.FILTER, "root"), data, 9), 0.0)
+        assert len(sent(found)["left"]) == 3
+
+
+def test_an_edge_the_plan_does_not_know_gets_everything() -> None:
+    found = broker()
+    found.step(Arrived(Attach("stranger", 1, 0)), 0.0)
+    assert len(sent(found)["stranger"]) == 3
+
+
+def test_an_attachment_that_is_not_repeated_ends() -> None:
+    found = broker()
+    found.step(Arrived(Attach("edge-w", 1, 0)), 0.0)
+    assert "edge-w" in sent(found, now=0.9)
+    found.step(Tick(), 1.1)
+    assert "edge-w" not in sent(found, now=1.1)
+    found.step(Arrived(Attach("edge-w", 1, 0)), 1.2)
+    found.step(Arrived(Attach("edge-w", 1, 0, on=False)), 1.3)
+    assert "edge-w" not in sent(found, now=1.4)
+
+
+def test_a_frame_of_a_plan_it_does_not_know_is_dropped_and_counted() -> None:
+    found = broker()
+    assert sent(found, Frame(0, 0, 9, 0, 1)) == {}
+    assert sent(found, Frame(0, 5, 1, 0, 1)) == {}
+    assert found.counts["unknown channel"] == 2
+
+
+def test_it_says_that_it_is_ready_once_it_knows_the_next_plan() -> None:
+    found = broker()
+    record = {"term": 1, "current": 0, "next": 1, "phase": "preparing", "cutover": {}}
+    effects = found.step(Noted(records.EPOCH, records.pack(record), 5), 0.2)
+    assert b'"ready":1' in effects[-1].data  # type: ignore[union-attr, operator]
+
+
+def test_the_broker_loads_neither_numba_nor_numpy_nor_arrow_nor_spark() -> None:
+    rooms = ", ".join(f"narrowcast.deliver.{name}" for name in ("parts.broker", "transport", "wire"))
+    code = f"import {rooms}, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert {"numba", "numpy", "pyarrow", "pyspark", "asyncio", "socket"}.isdisjoint(done.stdout.split())
+
+
+BOUNDS = st.integers(0, 5)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["l", "r"]), BOUNDS, st.booleans()), max_size=12))
+def test_what_is_passed_on_always_covers_everything_below(steps: list[tuple[str, str, int, bool]]) -> None:
+    table: SubscriptionTable[str] = SubscriptionTable()
+    known: dict[str, tuple[str, int]] = {}
+    above: set[str] = set()
+    for name, child, bound, add in steps:
+        if add:
+            above -= {name} if name in known else set()
+            above |= set(table.remove(name))
+            above |= {name} if table.add(name, child, Profile.parse(f"p > {bound}")) else set()
+            known[name] = (child, bound)
+        else:
+            above = (above - {name}) | set(table.remove(name))
+            known.pop(name, None)
+        for p in range(8):
+            wanted = any(p > b for _, b in known.values())
+            assert any(profile.matches({"p": p}) for profile in table.passed_on()) == wanted
+            assert wanted == any(p > known[n][1] for n in above)  # the parent, who only hears the changes, agrees
+            for side in "lr":
+                assert table.wants(side, {"p": p}) == any(p > b for c, b in known.values() if c == side)

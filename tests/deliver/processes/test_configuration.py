@@ -1,0 +1,122 @@
+"""What is wrong with a configuration or a host is said at once, with its fix."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+import pytest
+
+from narrowcast.deliver.processes.backbone import url_of
+from narrowcast.deliver.processes.configuration import read_configuration
+from narrowcast.deliver.processes.preflight import (
+    check_configuration,
+    check_multicast,
+    check_ports,
+    joined_groups,
+    refuse,
+)
+from narrowcast.deliver.transport.dds.config import DdsSettings, configuration
+from narrowcast.errors import InputError, TransportError
+from narrowcast.model import Interest
+from narrowcast.plans import channels
+from narrowcast.plans.channels.result import as_plan
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "node.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_whole_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "nats.url").write_text("nats://me:secret@10.0.0.1:4222\n")
+    text = 'nats = "nats.url"\nshards = 2\n[multicast]\ninterface = "eth1"\n[source]\nname = "a"\nlinger_ms = 1.5\n'
+    config = read_configuration(written(tmp_path, text))
+    assert config.url == "nats://me:secret@10.0.0.1:4222"
+    assert (config.shards, config.part("source")["linger_ms"]) == (2, 1.5)
+    assert config.multicast == DdsSettings(interface="eth1")
+
+
+def test_every_mistake_in_a_file_is_named_at_once(tmp_path: Path) -> None:
+    text = 'shards = "two"\nsytem = "x"\n[source]\nshard = true\n[edge]\nsubscription = 1\n'
+    with pytest.raises(InputError) as caught:
+        read_configuration(written(tmp_path, text))
+    for part in (
+        "shards must be a whole number",
+        "sytem is not known (did you mean system?)",
+        "nats is missing",
+        "source.shard must be a whole number, not True",
+        "edge.subscription is not known (did you mean subscriptions?)",
+    ):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "said"), [("nats = ", "not TOML"), (None, "No such file")])
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path, text: str | None, said: str) -> None:
+    path = tmp_path / "missing.toml" if text is None else written(tmp_path, text)
+    with pytest.raises(InputError, match=said):
+        read_configuration(path)
+
+
+def test_a_folder_where_nothing_was_started_says_how_to_start(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="narrowcast up PLAN"):
+        url_of(tmp_path)
+
+
+def test_preflight_finds_everything_wrong_with_multicast() -> None:
+    settings = DdsSettings(interface="nowhere0", network="10.0.0.0/29", groups=20, domain=400)
+    problems = [str(problem) for problem in check_multicast(settings)]
+    assert len(problems) == 4
+    for part in ("no interface nowhere0", "is no multicast network", "6 addresses for 20 groups", "has no ports"):
+        assert any(part in problem for problem in problems), part
+    assert all("fix: " in problem for problem in problems)
+    assert not [problem for problem in check_multicast(DdsSettings(network="239.201.0.0/16")) if problem.fatal]
+
+
+def test_preflight_names_subscribers_in_more_groups_than_a_socket_may_join() -> None:
+    n = int(Path("/proc/sys/net/ipv4/igmp_max_memberships").read_text()) + 5
+    flows = list(range(n))  # each has a lover of its own, and ann loves them all
+    interest = Interest.from_pairs(flows + flows, [0] * n + [k + 1 for k in flows], [1.0] * n)
+    plan = as_plan(channels.plan(interest, groups=n, sessions=n, method="gf"))
+    assert len(set(plan.tables["subscriber_group"]["group"].to_pylist())) == n
+    found = list(check_multicast(DdsSettings(network="239.201.0.0/16", groups=n + 1), plan))
+    assert any("such as 0" in p.what and "igmp_max_memberships" in p.fix and not p.fatal for p in found)
+    assert any(p.fatal and "are mapped" in p.what for p in check_multicast(DdsSettings(groups=1), plan))
+
+
+def test_preflight_sees_a_port_that_is_taken_and_two_that_clash() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        at = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        problems = [problem.what for problem in check_ports({"a": at, "b": at, "c": "tcp://127.0.0.1"})]
+    assert len(problems) == 3
+    assert "cannot listen" in problems[0]
+    assert "both listen" in problems[1]
+    assert "no port" in problems[2]
+
+
+def test_preflight_says_that_nats_does_not_answer(tmp_path: Path) -> None:
+    config = read_configuration(written(tmp_path, 'nats = "nats://127.0.0.1:1"\n'))
+    problems = asyncio.run(check_configuration(config))
+    with pytest.raises(TransportError, match=r"cannot reach NATS at 127\.0\.0\.1:1"):
+        refuse(problems)
+
+
+def test_a_group_joined_by_another_program_is_seen() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        member = socket.inet_aton("239.202.0.9") + socket.inet_aton("127.0.0.1")
+        other.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
+        assert "239.202.0.9" in map(str, joined_groups("lo"))
+        notes = [p for p in check_multicast(DdsSettings(network="239.202.0.0/16")) if "another program" in p.what]
+    assert [note.fatal for note in notes] == [False]
+
+
+def test_the_configuration_of_the_middleware_maps_every_group_once() -> None:
+    text = configuration(DdsSettings(groups=3, mtu=1500))
+    for g in range(3):
+        assert text.count(f'DCPSPartitionTopic="g{g}-*.*"') == 1
+        assert text.count(f'address="239.77.0.{g + 1}"') == 1
+    assert "<FragmentSize>1316B</FragmentSize>" in text

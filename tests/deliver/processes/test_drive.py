@@ -1,0 +1,126 @@
+"""The driver on the memory transport: effects in order, malformed frames counted, a failed engine survived."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from narrowcast.deliver.parts.coordinator import Coordinator, CoordinatorSettings
+from narrowcast.deliver.parts.edge import Edge
+from narrowcast.deliver.parts.effects import Deliver, Effect, PlanWanted, Subscribed
+from narrowcast.deliver.parts.events import Publish, Subscribe
+from narrowcast.deliver.parts.publisher import Client
+from narrowcast.deliver.parts.relay import Unopened, glance
+from narrowcast.deliver.parts.source import Source
+from narrowcast.deliver.parts.statistics import snapshot
+from narrowcast.deliver.processes.drive import Driver, Engines
+from narrowcast.deliver.processes.outlet import Outlet
+from narrowcast.deliver.processes.overview import Overview
+from narrowcast.deliver.processes.planner import FolderPlanner
+from narrowcast.deliver.transport import Link, Multicast, Overlay, Unicast
+from narrowcast.deliver.transport.memory import MemoryCarrier, MemoryLog, MemoryNetwork, MemoryRegistry
+from narrowcast.deliver.wire import Attach, Carried, Frame, decode, encode, encode_payload
+
+
+def engines(log: MemoryLog, registry: MemoryRegistry, network: MemoryNetwork, node: str) -> Engines:
+    carrier = MemoryCarrier(network, node)
+    return Engines(log, registry, dict.fromkeys((Multicast, Unicast, Link, Overlay), carrier))
+
+
+async def until(done: Any, seconds: float = 20.0) -> None:
+    for _ in range(int(seconds / 0.01)):
+        if done():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not happen")
+
+
+def test_a_message_goes_all_the_way_and_rubbish_is_counted() -> None:
+    async def run() -> None:
+        log, registry, network = MemoryLog(), MemoryRegistry(), MemoryNetwork()
+        told: list[Effect] = []
+        settings = CoordinatorSettings(ttl=1.0, renew=0.2, pause=0.1)
+        drivers = [
+            Driver(Client("publisher"), Engines(log, registry)),
+            Driver(Source("source-0", 0), engines(log, registry, network, "source-0"), tail=0),
+            Driver(Edge("desk", (0,)), engines(log, registry, network, "desk"), application=told.append),
+            Driver(Coordinator("boss", (0,), settings), Engines(log, registry), planner=FolderPlanner(None)),
+        ]
+        for driver in drivers:
+            await driver.start()
+        client, source, edge, _boss = drivers
+        edge.tell(Subscribe("ann", "price > 10"))
+        await until(lambda: any(isinstance(effect, Subscribed) for effect in told))
+        await until(lambda: source.part.in_force > 0 and edge.part.plans)
+        client.tell(Publish(1, 0, tuple(encode_payload({"price": price}) for price in range(20))))
+        await until(lambda: edge.part.counts["delivered"] == 9)
+        payloads = [p for effect in told if isinstance(effect, Deliver) for _, p in effect.messages]
+        assert payloads == [encode_payload({"price": price}) for price in range(11, 20)]
+        assert edge.counts["messages arrived"] == 9, "the source sent what nobody wants, or nothing"
+        edge._receive(b"rubbish, whatever it is")
+        edge._receive(b"")
+        assert (edge.counts["malformed magic"], edge.counts["malformed short"]) == (1, 1)
+        overview = Overview()
+        for now in (0.0, 2.0):
+            for driver in drivers:
+                overview.take(snapshot(driver), now)
+        seen = overview.measured(2.0)
+        assert {node["role"] for node in seen["nodes"]} == {"client", "source", "edge", "coordinator"}
+        assert [each["subscriptions"] for each in seen["edges"]] == [1]
+        for driver in drivers:
+            await driver.stop()
+
+    asyncio.run(run())
+
+
+def test_a_relay_reads_the_header_only_and_passes_on_the_same_bytes() -> None:
+    data = encode(Frame(1, 7, 3, 10, 99, (Carried(20, 0, b"{}"), Carried(30, 1, b'{"a":1}'))))
+    frame = glance(data)
+    assert isinstance(frame, Frame)
+    assert isinstance(frame.messages, Unopened)
+    assert (frame.channel, len(frame.messages), frame.messages.data) == (7, 2, data)
+    assert tuple(frame.messages) == decode(data).messages  # type: ignore[union-attr]
+    attach = Attach("desk", 3, 7)
+    assert glance(encode(attach)) == attach
+    assert glance(b"nonsense of some length, long enough to be one") == decode(
+        b"nonsense of some length, long enough to be one"
+    )
+    broken = glance(data[:-1] + b"?")
+    assert isinstance(broken, Frame)
+    assert list(broken.messages) == [], "a damaged frame has no messages"
+
+
+def test_a_subscription_too_wide_for_its_hosts_memberships_goes_by_unicast() -> None:
+    from narrowcast.model import Interest
+    from narrowcast.plans import channels
+    from narrowcast.plans.channels.result import as_plan
+
+    names = [f"F{k}" for k in range(6)]
+    interest = Interest.from_pairs(list(range(6)), list(range(6)), [1.0] * 6, flow_names=names)
+    plan = as_plan(channels.plan(interest, groups=6, sessions=6, method="gf"))
+    wanted = PlanWanted(1, 1, {"all": "price > 0", "one": "symbol = 'F0'"}, {"all": "a", "one": "b"}, {}, ("a", "b"))
+    routing = FolderPlanner(plan, ("symbol",), memberships=4)(wanted)
+    assert [type(routing.addresses[c]) for c in routing.taken["all"]] == [Unicast]
+    assert {type(routing.addresses[c]) for c in routing.taken["one"]} == {Multicast}
+    _, ways = routing.route({"symbol": "F0", "price": 1})
+    assert set(routing.taken["all"]) <= set(ways)
+    planner = FolderPlanner(plan, ("symbol",), memberships=40)
+    planner(wanted)
+    shares = planner.prediction["edges"]["b"]
+    assert abs(sum(shares.values()) - 1) < 1e-9
+    assert shares["useful"] > 0
+
+
+def test_an_outlet_goes_on_where_it_was_and_drops_a_line_that_was_cut_off(tmp_path: Any) -> None:
+    outlet = Outlet(tmp_path)
+    assert outlet.position("ann", "price > 1") is None
+    outlet(Subscribed("ann", {0: 5}))
+    outlet(Deliver("ann", 0, ((7, b"{}"),), 9))
+    outlet.close()
+    with (tmp_path / "ann.jsonl").open("ab") as stream:
+        stream.write(b'{"position":{"0":99')
+    again = Outlet(tmp_path)
+    assert again.position("ann", "price > 1") == {0: 9}
+    assert (tmp_path / "ann.jsonl").read_bytes().endswith(b"}\n")
+    assert again.position("ann", "price > 2") is None, "another wish begins anew"
+    again.close()

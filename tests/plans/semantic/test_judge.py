@@ -1,0 +1,152 @@
+"""The judge of semantic plans: sound plans pass, and every planted fault is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import narrowcast as nc
+from naive import semantic_system as naive
+from narrowcast.model.plan import Plan, load, save
+from narrowcast.plans.channels.judge.faults import differences
+from narrowcast.plans.semantic import VARIANTS, LivePlan
+from narrowcast.plans.semantic.folder import as_plan
+from narrowcast.plans.semantic.judge.faults import semantic_cost, semantic_faults
+
+CAPS = (None, 1, 2, 4)
+
+
+def folder(small: naive.Small, variant: str, **more: object) -> Plan:
+    args = (small.topology, small.profiles, small.clients, small.window, small.sources)
+    return as_plan(nc.semantic.plan(*args, variant=variant, **more), small.window, small.sources)
+
+
+def changed(plan: Plan, table: str, **columns: list[object]) -> Plan:
+    """The plan with some columns of a table replaced."""
+    new = plan.tables[table]
+    for name, values in columns.items():
+        at = new.column_names.index(name)
+        new = new.set_column(at, name, pa.array(values, new.schema.field(name).type))
+    return replace(plan, tables={**plan.tables, table: new})
+
+
+def without_rows(plan: Plan, table: str, rows: list[int]) -> Plan:
+    keep = [i for i in range(plan.tables[table].num_rows) if i not in rows]
+    return replace(plan, tables={**plan.tables, table: plan.tables[table].take(keep)})
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_plan_is_sound_and_costs_what_it_says(variant: str) -> None:
+    for seed in range(40):
+        small = naive.small_system(seed)
+        plan = folder(small, variant, max_channels=CAPS[seed % 4], seed=seed)
+        assert semantic_faults(plan) == [], seed
+        assert differences(plan.cost, semantic_cost(plan)) == [], seed
+        if plan.tables["window"].num_rows:
+            assert set(semantic_cost(plan)) == set(plan.cost) == {"total", "tree", "full"}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_plan_that_clients_joined_and_left_is_sound(variant: str) -> None:
+    for seed in range(12):
+        small = naive.small_system(seed)
+        args = (small.topology, small.profiles, small.clients, small.window, small.sources)
+        live = LivePlan(nc.semantic.plan(*args, variant=variant))
+        rng = np.random.default_rng(seed)
+        for _ in range(6):
+            live.subscribe(naive.profile_text(rng), int(rng.integers(small.topology.n_brokers)))
+        for client in rng.choice(list(live.clients), len(live.clients) // 2, replace=False).tolist():
+            live.unsubscribe(client)
+        assert semantic_faults(as_plan(live.plan, small.later, small.later_sources)) == [], seed
+
+
+def test_a_plan_comes_back_from_disk_as_it_was(tmp_path) -> None:
+    small = naive.small_system(3)
+    for variant in VARIANTS:
+        plan = folder(small, variant)
+        save(plan, tmp_path / variant)
+        again = load(tmp_path / variant)
+        assert semantic_faults(again) == []
+        assert semantic_cost(again) == semantic_cost(plan)
+        assert again.tables["channels"].equals(plan.tables["channels"])
+
+
+def line(variant: str, **more: object) -> Plan:
+    """Source 0, then gateways 1, 2, 3 on a line, two overlapping wishes."""
+    topology = nc.Topology([(0, 1), (1, 2), (2, 3), (0, 3)], cost=[1, 1, 1, 9])
+    window = pa.table({"x": [1, 4, 6, 9]})
+    clients = [(0, 1), (1, 3), (2, 2)]
+    made = nc.semantic.plan(topology, ["x > 3", "x < 7", "x > 5"], clients, window, 0, variant=variant, **more)
+    return as_plan(made, window, 0)
+
+
+def fault(plan: Plan) -> str:
+    faults = semantic_faults(plan)
+    assert faults, "the judge found nothing"
+    return faults[0]
+
+
+def test_a_gateway_outside_every_fallback_channel_is_found() -> None:
+    plan = line("search")
+    kinds = plan.tables["channels"]["kind"].to_pylist()
+    rows = plan.tables["channel_members"].to_pylist()
+    gone = [i for i, row in enumerate(rows) if kinds[row["channel"]] == "fallback" and row["gateway"] == "2"]
+    assert "gateway 2 is in no fallback channel" in fault(without_rows(plan, "channel_members", gone))
+
+
+@pytest.mark.parametrize("variant", ["semcast", "merge", "noise-merge", "central"])
+def test_a_member_taken_from_a_channel_is_found(variant: str) -> None:
+    plan = line(variant)
+    for at in range(plan.tables["channel_members"].num_rows):
+        assert semantic_faults(without_rows(plan, "channel_members", [at])) != [], at
+
+
+def test_a_formula_that_carries_too_little_is_found() -> None:
+    plan = line("semcast")
+    parts = plan.tables["contents"].to_pylist()
+    at = next(i for i, part in enumerate(parts) if part["operation"] == "any" and part["operands"] == [1])
+    operands = [part["operands"] for part in parts]
+    operands[at] = []
+    faults = semantic_faults(changed(plan, "contents", operands=operands))
+    assert any("nothing proves that the channels to 3 carry all of profile 1" in each for each in faults)
+
+
+def test_broken_trees_links_rates_and_names_are_found() -> None:
+    plan = line("semcast")
+    rows = plan.tables["trees"].to_pylist()
+    assert "which its tree does not reach" in fault(without_rows(plan, "trees", [len(rows) - 1]))
+    assert "do not start at its rendezvous" in fault(without_rows(plan, "trees", [0]))
+    wrong = [row["v"] for row in rows]
+    wrong[0] = "2"
+    assert "that the overlay does not have" in fault(changed(plan, "trees", v=wrong))
+    rates = [rate + 1 for rate in plan.tables["channels"]["rate"].to_pylist()]
+    assert "the plan says" in fault(changed(plan, "channels", rate=rates))
+    unknown = ["nowhere"] * plan.tables["clients"].num_rows
+    assert "which is not there" in fault(changed(plan, "clients", gateway=unknown))
+    assert "which is no node" in fault(changed(plan, "channels", rendezvous=["x"] * len(rates)))
+    assert "there is no rule" in fault(replace(plan, parameters={}))
+
+
+def test_messages_that_do_not_arrive_are_found() -> None:
+    plan = line("search")
+    nowhere = [[] for _ in range(plan.tables["window"].num_rows)]
+    assert any("do not reach" in each for each in semantic_faults(changed(plan, "window", channels=nowhere)))
+    nowhere = [[] for _ in range(plan.tables["sample"].num_rows)]
+    assert "does not get there" in fault(changed(plan, "sample", _channels=nowhere))
+    texts = ["x > 3", "x < 7", "x > 0"]
+    assert "does not get there" in fault(changed(plan, "profiles", text=texts))
+
+
+def test_xpath_plans_are_judged_too() -> None:
+    star = nc.Topology([(0, 1), (0, 2), (0, 3)])
+    window = pa.table({"xml": ["<order v='N'/>", "<order v='Q'/>", "<trade/>", None], "x": [1, 5, 5, 2]})
+    for variant in VARIANTS:
+        made = nc.semantic.plan(
+            star, ["//order[@v='N']", "//order", "x > 3"], [(0, 1), (1, 2), (2, 3)], window, 0, variant=variant
+        )
+        plan = as_plan(made, window, 0)
+        assert semantic_faults(plan) == []
+        assert semantic_faults(changed(plan, "profiles", text=["//order", "//trade", "x > 3"])) != []
