@@ -2,10 +2,12 @@
 
     import narrowcast as nc
 
-    wanted = nc.Profile.parse("symbol = 'IBM' AND price > 100")
-    wanted.matches({"symbol": "IBM", "price": 101})
+    demand = nc.measure("messages.parquet", "subscriptions.parquet", key="symbol")
+    plan = nc.plan(demand, groups=50, sessions=500).save("plan")
+    with nc.up(plan) as system, system.connect() as client:
+        client.publish([{"symbol": "IBM", "price": 101}])
 
-Heavy parts load on first use, so that importing costs next to nothing.
+The nouns and the verbs. Heavy parts load on first use, so that importing costs next to nothing.
 """
 
 from __future__ import annotations
@@ -17,42 +19,63 @@ from narrowcast.version import __version__
 
 if TYPE_CHECKING:
     from narrowcast import errors, workloads
+    from narrowcast.data.measure import measure
     from narrowcast.deliver.client.connect import connect
-    from narrowcast.model import Interest, Topology, Tree
-    from narrowcast.plans import channels, filters, queries, semantic
+    from narrowcast.deliver.up import up
+    from narrowcast.exports import export
+    from narrowcast.model import Cost, Demand, Interest, Plan, Topology, Tree
+    from narrowcast.plans.channels import api as channels
+    from narrowcast.plans.filters import api as filters
+    from narrowcast.plans.queries import api as queries
+    from narrowcast.plans.semantic import api as semantic
+    from narrowcast.plans.verbs import check, diff, explain, load, plan, report, save, whatif
     from narrowcast.profiles import Matcher, Profile
 
-
 _ROOMS = {
-    "channels": "narrowcast.plans.channels",
+    "channels": "narrowcast.plans.channels.api",
     "errors": "narrowcast.errors",
-    "filters": "narrowcast.plans.filters",
-    "queries": "narrowcast.plans.queries",
-    "semantic": "narrowcast.plans.semantic",
+    "filters": "narrowcast.plans.filters.api",
+    "queries": "narrowcast.plans.queries.api",
+    "semantic": "narrowcast.plans.semantic.api",
     "workloads": "narrowcast.workloads",
 }
 _NAMES = {
-    "Interest": "narrowcast.model",
-    "Matcher": "narrowcast.profiles",
-    "Profile": "narrowcast.profiles",
-    "Topology": "narrowcast.model",
-    "Tree": "narrowcast.model",
+    **dict.fromkeys(("Cost", "Demand", "Interest", "Plan", "Topology", "Tree"), "narrowcast.model"),
+    **dict.fromkeys(("Matcher", "Profile"), "narrowcast.profiles"),
+    **dict.fromkeys(("check", "diff", "explain", "load", "plan", "report", "save", "whatif"), "narrowcast.plans.verbs"),
     "connect": "narrowcast.deliver.client.connect",
+    "export": "narrowcast.exports",
+    "measure": "narrowcast.data.measure",
+    "up": "narrowcast.deliver.up",
 }
 
 __all__ = [
+    "Cost",
+    "Demand",
     "Interest",
     "Matcher",
+    "Plan",
     "Profile",
     "Topology",
     "Tree",
     "__version__",
     "channels",
+    "check",
     "connect",
+    "diff",
     "errors",
+    "explain",
+    "export",
     "filters",
+    "load",
+    "measure",
+    "plan",
     "queries",
+    "report",
+    "save",
     "semantic",
+    "up",
+    "whatif",
     "workloads",
 ]
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from narrowcast.errors import InputError
-from narrowcast.model.tables import read_table
+from narrowcast.model.tables import as_table, read_table
 
 
 def test_the_three_formats_give_the_same_table(tmp_path: Path) -> None:
@@ -63,3 +63,18 @@ def test_a_folder_where_a_file_is_expected_and_a_missing_file_are_named(tmp_path
         read_table(tmp_path, name="flows")
     with pytest.raises(InputError, match="no such file"):
         read_table(tmp_path / "absent.csv", name="flows")
+
+
+def test_a_table_may_be_given_as_a_path_or_in_memory(tmp_path: Path) -> None:
+    import pandas as pd
+
+    rows = pa.table({"flow": ["IBM", "MSFT"], "rate": [1.5, 2.5]})
+    pq.write_table(rows, tmp_path / "flows.parquet")
+    frame = pd.DataFrame({"flow": ["IBM", "MSFT"], "rate": [1.5, 2.5]}, index=[7, 8])
+    for given in (tmp_path / "flows.parquet", str(tmp_path / "flows.parquet"), rows, frame):
+        assert as_table(given, name="flows", columns=("flow", "rate")) == rows
+    for given in (rows, frame):
+        with pytest.raises(InputError, match=r"the flows table has no column 'rates'.*rename 'rate' to 'rates'"):
+            as_table(given, name="flows", columns=("rates",))
+    with pytest.raises(InputError, match=r"flows must be a path, a pyarrow\.Table or a pandas DataFrame, got list"):
+        as_table([1], name="flows")

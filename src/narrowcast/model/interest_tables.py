@@ -8,7 +8,7 @@ import numpy as np
 
 from narrowcast.model.arrays import Ints
 from narrowcast.model.interest import Interest
-from narrowcast.model.plan import Plan
+from narrowcast.model.plan import Tables
 
 
 def interest_tables(interest: Interest) -> dict[str, Any]:
@@ -23,13 +23,11 @@ def interest_tables(interest: Interest) -> dict[str, Any]:
     return {"flows": pa.table({"flow": flows, "rate": interest.rates}), "interest": pa.table(pairs)}
 
 
-def interest_of(plan: Plan) -> Interest:
-    """The interest a channels or hybrid plan was made for; users in the order of their first wish.
+def interest_of(plan: Tables) -> Interest:
+    """The interest a channels plan was made for; users in the order of their first wish.
 
-    >>> import narrowcast as nc
-    >>> from narrowcast.plans.channels.result import as_plan
-    >>> interest = nc.Interest.from_pairs([0, 0, 1], [0, 1, 1], [5.0, 2.0], flow_names=["IBM", "MSFT"])
-    >>> interest_of(as_plan(nc.channels.plan(interest, groups=2, sessions=2, method="gf"))).flow_names
+    >>> interest = Interest.from_pairs([0, 0, 1], [0, 1, 1], [5.0, 2.0], flow_names=["IBM", "MSFT"])
+    >>> interest_of(Tables("channels", interest_tables(interest), {})).flow_names
     ('IBM', 'MSFT')
     """
     import pyarrow as pa
@@ -48,10 +46,10 @@ def interest_of(plan: Plan) -> Interest:
     )
 
 
-def names_of(names: tuple[str, ...] | None, indices: Ints) -> Any:
+def names_of(names: tuple[str, ...] | None, indices: Ints | range) -> Any:
     """The names at these indices as an Arrow array; without names, the indices as text."""
     import pyarrow as pa
 
     if names is None:
-        return pa.array(indices).cast(pa.string())
-    return pa.array(names, pa.string()).take(pa.array(indices))
+        return pa.array(np.asarray(indices, np.int64)).cast(pa.string())
+    return pa.array(names, pa.string()).take(pa.array(np.asarray(indices, np.int64)))

@@ -1,67 +1,27 @@
-"""A plan on disk: a folder with `plan.json` beside Parquet tables, complete or not there at all."""
+"""A plan: what a planner decided, for which demand, at what cost. A frozen class per kind; this is what they share."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from importlib.resources import files
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from narrowcast.errors import InputError
-from narrowcast.model.whole_folder import whole_folder
-from narrowcast.version import __version__
+from narrowcast.model.cost import Cost
 
-FORMAT = 1
-HEAD = "plan.json"
-
-# The tables a plan of each kind has, with their columns: what was decided, and the demand it was decided for,
-# so that a plan can be checked, explained and moved from with nothing else at hand.
-TABLES: dict[str, dict[str, tuple[str, ...]]] = {
-    "channels": {
-        "flow_session": ("flow", "session"),
-        "session_group": ("session", "group"),
-        "subscriber_group": ("subscriber", "group"),
-        "flows": ("flow", "rate"),
-        "interest": ("flow", "subscriber"),
-    },
-    "hybrid": {
-        "flow_session": ("flow", "session"),
-        "session_group": ("session", "group"),
-        "subscriber_group": ("subscriber", "group"),
-        "unicast": ("flow", "subscriber"),
-        "flows": ("flow", "rate"),
-        "interest": ("flow", "subscriber"),
-    },
-    "filters": {"trees": ("node", "parent", "flow", "load"), "filters": ("node",)},
-    "queries": {
-        "queries": ("query", "dimension", "low", "high"),
-        "merges": ("query", "set"),
-        "channels": ("set", "piece", "dimension", "low", "high"),
-    },
-    "semantic": {
-        "channels": ("channel", "expression", "rendezvous", "rate", "kind", "content"),
-        "channel_members": ("channel", "gateway", "core"),
-        "trees": ("channel", "u", "v"),
-        "contents": ("part", "operation", "operands"),
-        "profiles": ("profile", "text"),
-        "clients": ("client", "profile", "gateway", "latency_bound"),
-        "topology": ("u", "v", "cost", "delay"),
-        "nodes": ("node", "role"),
-        "window": ("profiles", "source", "weight", "channels"),
-        "sample": ("_broker", "_channels"),
-    },
-}
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a planner decided, with all that is needed to judge it.
+class Tables:
+    """A plan as its folder holds it: what a judge reads, and nothing else has to.
 
-    `cost` holds the terms of the cost and their `total`; `baselines` the cost of doing it otherwise;
-    `inputs` a fingerprint of each input table; `checks` what the soundness check found.
+    `tables` are Arrow tables by name; `cost` holds the terms of the cost and their `total`; `baselines` the cost
+    of doing it otherwise; `inputs` a fingerprint of each input table; `checks` what the soundness check found;
+    `key` the attributes whose values name a message's flow, empty where the plan knows none.
     """
 
     kind: str
@@ -74,125 +34,122 @@ class Plan:
     lower_bound: float | None = None
     gap: float | None = None
     seed: int = 0
+    key: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        expected = TABLES.get(self.kind)
-        if expected is None:
-            raise InputError(f"no plan of kind {self.kind!r}; kinds: {', '.join(TABLES)}", name="kind", got=self.kind)
-        if set(self.tables) != set(expected):
+    def require(self, expected: Mapping[str, Sequence[str]], *, optional: Sequence[str] = ()) -> None:
+        """Refuse a plan that lacks a table or column of its kind, or has a table that its kind does not."""
+        missing = [name for name in expected if name not in self.tables and name not in optional]
+        unknown = [name for name in self.tables if name not in expected]
+        if missing or unknown:
             raise InputError(f"a {self.kind} plan has the tables {', '.join(expected)}, not {', '.join(self.tables)}")
-        for name, columns in expected.items():
-            missing = [c for c in columns if c not in self.tables[name].column_names]
-            if missing:
-                raise InputError(f"table {name} of a {self.kind} plan lacks column {missing[0]!r}", name=name)
+        for name, table in self.tables.items():
+            absent = [c for c in expected[name] if c not in table.column_names]
+            if absent:
+                raise InputError(f"table {name} of a {self.kind} plan lacks column {absent[0]!r}", name=name)
 
 
-def fingerprint(path: str | Path) -> str:
-    """The SHA-256 of a file, or of all files of a folder in the order of their names."""
-    source = Path(path)
-    digest = hashlib.sha256()
-    for part in sorted(p for p in source.rglob("*") if p.is_file()) if source.is_dir() else [source]:
-        with part.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan(ABC):
+    """What a planner decided, for which demand, at what cost: the nouns of a kind, and the verbs of all kinds.
 
-
-def save(plan: Plan, folder: str | Path, *, overwrite: bool = False) -> Path:
-    """Write the plan whole or not at all, so that a half-written plan is never read."""
-    import pyarrow.parquet as pq
-
-    with whole_folder(folder, marker=HEAD, overwrite=overwrite) as half:
-        digests = {}
-        for name, table in plan.tables.items():
-            pq.write_table(table, half / f"{name}.parquet")
-            digests[name] = fingerprint(half / f"{name}.parquet")
-        head = {"format": FORMAT, "narrowcast": __version__, "kind": plan.kind, "seed": plan.seed}
-        body = {name: getattr(plan, name) for name in _BODY}
-        text = json.dumps(head | body | {"tables": digests}, indent=2, allow_nan=False, default=plain)
-        (half / HEAD).write_text(text + "\n", encoding="utf-8")
-    return Path(folder)
-
-
-_BODY = ("parameters", "inputs", "cost", "baselines", "lower_bound", "gap", "checks")
-
-
-def load(folder: str | Path) -> Plan:
-    """Read a plan; one that is damaged, incomplete or from a newer narrowcast is refused with one line."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    source = Path(folder)
-    head = _head(source)
-    tables = {}
-    for name, digest in head["tables"].items():
-        path = source / f"{name}.parquet"
-        if not path.is_file() or fingerprint(path) != digest:
-            state = "was changed after the plan was written" if path.is_file() else "is missing"
-            raise InputError(f"{path} {state}", name="plan", got=str(path), hint="plan again")
-        try:
-            tables[name] = pq.read_table(path, partitioning=None)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(f"{path} is damaged: {str(error).splitlines()[0]}", name="plan") from None
-    return Plan(kind=head["kind"], tables=tables, seed=head["seed"], **{name: head[name] for name in _BODY})
-
-
-def schema() -> dict[str, Any]:
-    """The JSON schema of `plan.json` in this format.
-
-    >>> schema()["title"]
-    'narrowcast plan, format 1'
+    `demand` is what the plan was made for, the flow key included. `parameters` are the settings it was made with,
+    `inputs` the fingerprints of the tables it was made from, `checks` what the judge said when it was saved.
     """
-    text = files("narrowcast.model").joinpath(f"plan-{FORMAT}.schema.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
 
+    kind: ClassVar[str]
+    demand: Any = field(repr=False)
+    cost: Cost
+    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    seed: int = 0
+    inputs: Mapping[str, str] = field(default_factory=dict, repr=False)
+    checks: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    written: Tables | None = field(default=None, repr=False)
+    """The tables it was read from, if it was: they are written again as they are."""
 
-def _head(source: Path) -> dict[str, Any]:
-    """What stands in `plan.json`, every field there and of its type: as the schema has it."""
-    if not (source / HEAD).is_file():
-        raise InputError(f"{source}: no plan here (no plan.json in it)", name="plan", got=str(source))
-    try:
-        head = json.loads((source / HEAD).read_text(encoding="utf-8"))
-        written = int(head["format"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{source}/plan.json is damaged: {error}", name="plan", got=str(source)) from None
-    if written > FORMAT:
-        raise InputError(
-            f"{source}: written by narrowcast {head.get('narrowcast')} in plan format {written}; this reads {FORMAT}",
-            name="plan",
-            hint="upgrade narrowcast",
-        )
-    for name, types in _TYPES.items():
-        if name not in head:
-            raise InputError(f"{source}/plan.json is damaged: it has no {name!r}", name="plan", got=str(source))
-        if not isinstance(head[name], types) or isinstance(head[name], bool):
-            found = type(head[name]).__name__
-            raise InputError(f"{source}/plan.json is damaged: its {name} is of type {found}", name="plan")
-    for name in ("tables", "inputs", "cost"):
-        wanted = (int, float) if name == "cost" else (str,)
-        for key, value in head[name].items():
-            if not isinstance(value, wanted) or isinstance(value, bool):
-                raise InputError(f"{source}/plan.json is damaged: its {name} has {key}: {value!r}", name="plan")
-    return dict(head)
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The attributes whose values name a message's flow; empty where flows play no part or it is not known."""
+        key: tuple[str, ...] = self.demand.key
+        return key
 
+    def to_tables(self) -> Tables:
+        """The plan as its folder holds it."""
+        return self.written if self.written is not None else self._to_tables()
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "format": (int,),
-    "narrowcast": (str,),
-    "kind": (str,),
-    "seed": (int,),
-    "parameters": (dict,),
-    "inputs": (dict,),
-    "cost": (dict,),
-    "baselines": (dict,),
-    "lower_bound": (int, float, type(None)),
-    "gap": (int, float, type(None)),
-    "checks": (dict,),
-    "tables": (dict,),
-}
+    @abstractmethod
+    def _to_tables(self) -> Tables:
+        """The decisions and the demand as tables, with names in place of indices."""
 
+    @classmethod
+    @abstractmethod
+    def from_tables(cls, tables: Tables) -> Self:
+        """The plan that a folder holds: the one decoder of its kind. Only the judge has a reader of its own."""
 
-def plain(value: Any) -> Any:
-    """What JSON has no word for: NumPy's numbers and arrays, paths."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    def made_from(self, inputs: Mapping[str, str]) -> Self:
+        """The same plan, with the fingerprints of the tables it was made from."""
+        return replace(self, inputs=dict(inputs), written=None)
+
+    # The verbs, the same as the functions of `narrowcast` and as its commands.
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Self:
+        """Judge the plan and write it to a folder, whole or not at all; PlanError for an unsound one.
+
+        >>> import narrowcast as nc, tempfile
+        >>> interest = nc.Interest.from_pairs([0, 0, 1], [0, 1, 1], [5.0, 2.0])
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     made = nc.channels.plan(interest, groups=2, sessions=2).save(f"{place}/plan")
+        ...     nc.load(f"{place}/plan").cost.excess
+        0.0
+        """
+        import narrowcast
+
+        return narrowcast.save(self, folder, overwrite=overwrite)
+
+    def check(self, messages: Any = None, subscriptions: Any = None) -> Any:
+        """Whether the plan is sound and costs what it says, judged by code that had no part in making it."""
+        import narrowcast
+
+        return narrowcast.check(self, messages, subscriptions)
+
+    def explain(self, **what: str | int) -> Any:
+        """Why something is where it is, what that wastes, and what the next best choice was: `explain(flow="IBM")`."""
+        import narrowcast
+
+        return narrowcast.explain(self, **what)
+
+    def diff(self, other: Plan, **options: Any) -> Any:
+        """What changes on the way to another plan, in steps that leave nobody out."""
+        import narrowcast
+
+        return narrowcast.diff(self, other, **options)
+
+    def whatif(
+        self,
+        *,
+        time_limit: float | None = 10.0,
+        workers: int = 2,
+        progress: Callable[[int, int], None] | None = None,
+        **settings: Sequence[float],
+    ) -> Any:
+        """Plan again over a grid of one or two budgets or prices: `whatif(groups=[10, 20, 50])`."""
+        import narrowcast
+
+        return narrowcast.whatif(self, time_limit=time_limit, workers=workers, progress=progress, **settings)
+
+    def report(self, out: str | Path, *, whatif: Any = None, timeline: Sequence[Mapping[str, Any]] = ()) -> Path:
+        """Write the plan as one HTML page that works offline."""
+        import narrowcast
+
+        return narrowcast.report(self, out, whatif=whatif, timeline=timeline)
+
+    def export(self, to: str, out: str | Path, **options: Any) -> Any:
+        """Write the configuration of an engine that people run: cyclonedds, rti, ultramessaging, aeron, nats, csv."""
+        import narrowcast
+
+        return narrowcast.export(self, to, out, **options)
+
+    def deliver(self, **options: Any) -> AbstractContextManager[Any]:
+        """Run the plan on this machine: `with plan.deliver() as system: …`. The same as `narrowcast.up(plan)`."""
+        import narrowcast
+
+        return narrowcast.up(self, **options)

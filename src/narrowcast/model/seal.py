@@ -10,27 +10,30 @@ import hashlib
 import json
 from typing import Any
 
-from narrowcast.model.plan import Plan, plain
+from narrowcast.model.folder import plain
+from narrowcast.model.plan import Tables
 
 HEAD = ("kind", "seed", "parameters", "inputs", "cost", "baselines", "lower_bound", "gap")
+SINCE_2 = ("key",)  # plans of format 1 have none, and were sealed without
 
 
-def seal(plan: Plan) -> dict[str, str]:
+def seal(plan: Tables) -> dict[str, str]:
     """A SHA-256 of each table's content and, under `plan`, of all that stands in `plan.json`. O(cells).
 
     >>> import pyarrow as pa
-    >>> plan = Plan("filters", {"trees": pa.table({c: ["w"] for c in ("node", "parent", "flow", "load")}),
-    ...                         "filters": pa.table({"node": ["w"]})}, cost={})
+    >>> plan = Tables("filters", {"trees": pa.table({c: ["w"] for c in ("node", "parent", "flow", "load")}),
+    ...                           "filters": pa.table({"node": ["w"]})}, cost={})
     >>> sorted(seal(plan))
     ['filters', 'plan', 'trees']
     """
     head = {name: getattr(plan, name) for name in HEAD}
+    head |= {name: list(getattr(plan, name)) for name in SINCE_2 if getattr(plan, name)}
     text = json.dumps(head, sort_keys=True, default=plain)
     digests = {name: _of_table(table) for name, table in plan.tables.items()}
     return digests | {"plan": hashlib.sha256(text.encode()).hexdigest()}
 
 
-def changed_since_sealed(plan: Plan) -> list[str]:
+def changed_since_sealed(plan: Tables) -> list[str]:
     """The tables (and `plan` for its head) that are not those that were sealed; empty without a seal."""
     sealed = plan.checks.get("seal")
     if not isinstance(sealed, dict):

@@ -29,10 +29,10 @@ from typing import Any
 
 from narrowcast.errors import InputError
 from narrowcast.model.interest import Interest
+from narrowcast.model.tables import MANIFEST
 from narrowcast.model.whole_folder import whole_folder
 from narrowcast.version import __version__
 
-MANIFEST = "manifest.json"
 TABLES: Mapping[str, tuple[str, ...]] = {
     "flows": ("flow", "rate", "size", "messages", "bytes", "weight", "recent_rate"),
     "interest": ("flow", "subscriber", "weight"),

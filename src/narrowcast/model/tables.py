@@ -1,8 +1,9 @@
-"""Reading the input tables on one machine, without Spark. Spark's own reader is in `pipeline`."""
+"""Reading the input tables on one machine, without Spark. Spark's own reader is in `data.ingest`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,32 @@ from typing import Any
 from narrowcast.errors import InputError
 
 READABLE = (".parquet", ".csv", ".jsonl", ".json", ".ndjson")
+MANIFEST = "manifest.json"
+#: The flow key in the metadata of a Parquet file: a JSON list of attributes.
+KEY = "narrowcast.key"
+
+
+def as_table(given: Any, *, name: str, columns: Sequence[str] = ()) -> Any:
+    """A pyarrow.Table from a path, a pyarrow.Table or a pandas DataFrame, checked as `read_table` checks a file.
+
+    >>> import pyarrow as pa
+    >>> as_table(pa.table({"flow": ["IBM"]}), name="flows", columns=("flow",)).num_rows
+    1
+    """
+    import pyarrow as pa
+
+    if isinstance(given, str | Path):
+        return read_table(given, name=name, columns=columns)
+    if isinstance(given, pa.Table):
+        return _with_columns(given, f"{name} (a pyarrow.Table)", name, columns)
+    if hasattr(given, "to_parquet") and hasattr(given, "iloc"):
+        table = pa.Table.from_pandas(given, preserve_index=False).replace_schema_metadata(None)
+        return _with_columns(table, f"{name} (a pandas DataFrame)", name, columns)
+    raise InputError(
+        f"{name} must be a path, a pyarrow.Table or a pandas DataFrame, got {type(given).__name__}",
+        name=name,
+        got=type(given).__name__,
+    )
 
 
 def read_table(path: str | Path, *, name: str, columns: Sequence[str] = ()) -> Any:
@@ -19,7 +46,11 @@ def read_table(path: str | Path, *, name: str, columns: Sequence[str] = ()) -> A
     read is an InputError of one line.
     """
     source = Path(path)
-    table = _read(source, name)
+    return _with_columns(_read(source, name), str(source), name, columns)
+
+
+def _with_columns(table: Any, source: str, name: str, columns: Sequence[str]) -> Any:
+    """The table, if it has these columns and none twice."""
     for column in columns:
         if column not in table.column_names:
             close = get_close_matches(column, table.column_names, n=1)
@@ -89,3 +120,59 @@ def _jsonl(source: Path) -> Any:
 
 
 _READERS = {".parquet": _parquet, ".csv": _csv, ".jsonl": _jsonl, ".json": _jsonl, ".ndjson": _jsonl}
+
+
+def find_table(folder: str | Path, name: str) -> Path | None:
+    """The table of that name in a folder: `flows.parquet`, `flows.csv`, …, or a folder `flows` of parts."""
+    place = Path(folder)
+    found = [path for path in (place / name, *(place / f"{name}{end}" for end in READABLE)) if path.exists()]
+    if len(found) > 1:
+        raise InputError(f"{place}: both {found[0].name} and {found[1].name} are the {name} table", name=name)
+    return found[0] if found else None
+
+
+def with_key(schema: Any, key: Sequence[str]) -> Any:
+    """An Arrow schema that says which attributes of a message make its flow."""
+    return schema.with_metadata(key_metadata(key))
+
+
+def key_metadata(key: Sequence[str]) -> Mapping[str, str]:
+    """The flow key as metadata of a Parquet file.
+
+    >>> key_metadata(["symbol"])
+    {'narrowcast.key': '["symbol"]'}
+    """
+    return {KEY: json.dumps(list(key))}
+
+
+def key_in(schema: Any) -> tuple[str, ...] | None:
+    """The flow key that an Arrow schema says; None if it says nothing of it."""
+    text = (schema.metadata or {}).get(KEY.encode())
+    return None if text is None else _key(f'{{"key": {text.decode()}}}', f"the metadata {KEY}")
+
+
+def key_beside(table: str | Path) -> tuple[str, ...] | None:
+    """The flow key that the manifest beside a table says; None if there is none, or it says nothing of it."""
+    path = Path(table).parent / MANIFEST
+    return _key(path.read_text(encoding="utf-8"), str(path)) if path.is_file() else None
+
+
+def key_of(table: str | Path) -> tuple[str, ...]:
+    """The flow key that a table's file says, in its metadata or in the manifest beside it; () where nobody says."""
+    import pyarrow.parquet as pq
+
+    source = Path(table)
+    inside = key_in(pq.read_schema(source)) if source.is_file() and source.suffix == ".parquet" else None
+    return inside or key_beside(source) or ()
+
+
+def _key(text: str, source: str) -> tuple[str, ...] | None:
+    try:
+        key = json.loads(text).get("key")
+    except (ValueError, AttributeError) as error:
+        raise InputError(f"{source}: not readable as JSON: {error}", name="key", got=source) from None
+    if key is None:
+        return None
+    if not isinstance(key, list) or not all(isinstance(name, str) for name in key):
+        raise InputError(f"{source}: key must be a list of attribute names, got {key!r}", name="key", got=key)
+    return tuple(key)
