@@ -8,12 +8,9 @@ import numpy as np
 
 import narrowcast as nc
 from naive.semantic_system import small_system
-from narrowcast.model.plan import Plan
-from narrowcast.plans.channels.result import as_plan, hybrid_as_plan
-from narrowcast.plans.filters.result import as_plan as filters_as_plan
-from narrowcast.plans.queries.result import as_plan as queries_as_plan
-from narrowcast.plans.semantic import VARIANTS
-from narrowcast.plans.semantic.folder import as_plan as semantic_as_plan
+from narrowcast.model.plan import Tables
+from narrowcast.plans.queries.result import QueryDemand
+from narrowcast.plans.semantic.plan import METHODS as VARIANTS
 
 KINDS = ("channels", "hybrid", "filters", "queries", "semantic")
 
@@ -28,17 +25,17 @@ def some_interest(rng: np.random.Generator, n_flows: int = 0, n_users: int = 0) 
     return nc.Interest.from_pairs(flow, user, rng.uniform(1, 2, n_flows), n_users=n_users, **names)
 
 
-def channels_plan(seed: int, interest: nc.Interest | None = None, **limits: Any) -> Plan:
+def channels_plan(seed: int, interest: nc.Interest | None = None, **limits: Any) -> Tables:
     rng = np.random.default_rng([seed, 1])
     interest = some_interest(rng) if interest is None else interest
     prices = {"alpha": float(rng.uniform(0.5, 2)), "beta": float(rng.uniform(0.5, 2))}
     method = "search" if limits else str(rng.choice(["gf", "sf", "random"]))
     bound = nc.channels.Limits(**limits) if limits else None
     found = nc.channels.plan(interest, groups=3, sessions=5, method=method, seed=seed, limits=bound, **prices)
-    return as_plan(found, limits=bound)
+    return found.to_tables()
 
 
-def hybrid_plan(seed: int, interest: nc.Interest | None = None) -> Plan:
+def hybrid_plan(seed: int, interest: nc.Interest | None = None) -> Tables:
     """Every fourth with sessions."""
     rng = np.random.default_rng([seed, 2])
     interest = some_interest(rng) if interest is None else interest
@@ -48,10 +45,10 @@ def hybrid_plan(seed: int, interest: nc.Interest | None = None) -> Plan:
         made = nc.channels.hybrid(interest, 2, weights=weights, sessions=4, beta=float(rng.uniform(0.1, 2)), seed=seed)
     else:
         made = nc.channels.hybrid(interest, groups=2, unicast=unicast, weights=weights, seed=seed)
-    return hybrid_as_plan(made, seed=seed)
+    return made.to_tables()
 
 
-def filters_plan(seed: int) -> Plan:
+def filters_plan(seed: int) -> Tables:
     rng = np.random.default_rng([seed, 3])
     n = int(rng.integers(4, 16))
     parents = [-1, *(int(rng.integers(v)) for v in range(1, n))]
@@ -59,38 +56,17 @@ def filters_plan(seed: int) -> Plan:
     leaf, item = np.nonzero(rng.random((tree.leaves.size, 8)) < 0.4)
     flow = nc.filters.flow_from_demand(tree, tree.leaves[leaf], item, rng.uniform(1, 2, 8))
     if rng.random() < 0.5:
-        k = int(rng.integers(0, 4))
-        placed = nc.filters.place(tree, flow, k=k)
-        filters, value, given = placed.filters, placed.traffic, {"objective": "traffic", "k": k}
-        lower, gap = placed.lower_bound, placed.gap
-        measure: Any = lambda some: nc.filters.traffic(tree, flow, some)  # noqa: E731
-    else:
-        delays = {"filter_delay": float(rng.uniform(0, 2)), "link_delay": 1.5}
-        quick = nc.filters.place_for_delay(tree, flow, **delays)
-        filters, value, given, lower, gap = (
-            quick.filters,
-            quick.delay,
-            {"objective": "delay", **delays},
-            quick.delay,
-            0.0,
-        )
-        measure = lambda some: nc.filters.delay(tree, flow, some, **delays)  # noqa: E731
-    baselines = {"no filter": measure([]), "every vertex": measure(tree.can_filter)}
-    cost = {"total": value, "traffic": nc.filters.traffic(tree, flow, filters)}
-    return filters_as_plan(
-        tree, flow, filters, cost=cost, parameters=given, baselines=baselines, lower_bound=lower, gap=gap
-    )
+        return nc.filters.place(tree, flow, k=int(rng.integers(0, 4))).to_tables()
+    return nc.filters.place_for_delay(tree, flow, filter_delay=float(rng.uniform(0, 2)), link_delay=1.5).to_tables()
 
 
-def queries_plan(seed: int, boxes: Any = None) -> Plan:
+def queries_plan(seed: int, boxes: Any = None) -> Tables:
     rng = np.random.default_rng([seed, 4])
     if boxes is None:
         boxes = some_boxes(rng)
     procedure = str(rng.choice(["rectangle", "polygon", "exact"]))
-    merged = nc.queries.merge(
-        boxes, "pair", procedure=procedure, km=float(rng.uniform(0.05, 3)), kt=0.01, ku=0.002, ka=0.1
-    )
-    return queries_as_plan(merged, ["x", "y"], boxes=boxes, parameters={"size": "area"})
+    prices = {"km": float(rng.uniform(0.05, 3)), "kt": 0.01, "ku": 0.002, "ka": 0.1}
+    return nc.plan(QueryDemand(boxes, ("x", "y")), "queries", procedure=procedure, **prices).to_tables()
 
 
 def some_boxes(rng: np.random.Generator, n: int = 0) -> Any:
@@ -98,12 +74,12 @@ def some_boxes(rng: np.random.Generator, n: int = 0) -> Any:
     return np.stack([low, low + rng.uniform(2, 12, low.shape)], axis=2)
 
 
-def semantic_plan(seed: int, offset: int = 0) -> Plan:
+def semantic_plan(seed: int, offset: int = 0) -> Tables:
     small = small_system(seed)
     variant = VARIANTS[(seed + offset) % len(VARIANTS)]
     args = (small.topology, small.profiles, small.clients, small.window, small.sources)
     made = nc.semantic.plan(*args, variant=variant, max_channels=(None, 2, 4)[seed % 3], seed=seed)
-    return semantic_as_plan(made, small.window, small.sources)
+    return made.to_tables()
 
 
 MAKERS: dict[str, Any] = {

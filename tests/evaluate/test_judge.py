@@ -15,8 +15,9 @@ import pytest
 from evaluate.plans import KINDS, MAKERS, channels_plan
 from naive.plan_effect import BROKEN, effect
 from narrowcast.errors import InputError, PlanError
-from narrowcast.evaluate import certify, judge
-from narrowcast.model.plan import Plan, load, save, schema
+from narrowcast.model.folder import read_tables, schema, write_tables
+from narrowcast.model.plan import Tables
+from narrowcast.plans.verbs import certify, judge
 
 # Untouched plans, and corruptions that matter, of each kind: a thousand of both.
 EACH = {"channels": 230, "hybrid": 230, "filters": 230, "queries": 230, "semantic": 80}
@@ -32,7 +33,7 @@ def test_a_thousand_untouched_plans_pass(kind: str) -> None:
             assert judge(certify(plan)).faults == ()
 
 
-def damaged(plan: Plan, rng: np.random.Generator) -> Plan:
+def damaged(plan: Tables, rng: np.random.Generator) -> Tables:
     """The plan with one cell of a table, or one value of plan.json, changed to another of its kind."""
     if rng.random() < 0.15:
         return _head_damaged(plan, rng)
@@ -47,7 +48,7 @@ def damaged(plan: Plan, rng: np.random.Generator) -> Plan:
     return replace(plan, tables={**plan.tables, table: changed})
 
 
-def _other(plan: Plan, column: str, kind: Any, cells: list[Any], at: int, rng: np.random.Generator) -> Any:
+def _other(plan: Tables, column: str, kind: Any, cells: list[Any], at: int, rng: np.random.Generator) -> Any:
     if rng.random() < 0.05:
         return None
     if isinstance(cells[at], bool):
@@ -64,7 +65,7 @@ def _other(plan: Plan, column: str, kind: Any, cells: list[Any], at: int, rng: n
     return str(rng.choice(sorted((known | {"nobody's"}) - {cells[at], None})))
 
 
-def _head_damaged(plan: Plan, rng: np.random.Generator) -> Plan:
+def _head_damaged(plan: Tables, rng: np.random.Generator) -> Tables:
     part = str(rng.choice(["cost", "parameters", "baselines", "lower_bound", "gap"]))
     if part in ("lower_bound", "gap") and plan.kind != "semantic":
         return replace(plan, **{part: (getattr(plan, part) or 0.0) * 1.01 + 0.01}) if plan.gap is not None else plan
@@ -74,6 +75,8 @@ def _head_damaged(plan: Plan, rng: np.random.Generator) -> Plan:
     if isinstance(values[name], dict):
         term = str(rng.choice(sorted(values[name])))
         values[name] = {**values[name], term: values[name][term] * 1.1 + 0.01}
+    elif isinstance(values[name], list) and isinstance(values[name][0], str):
+        values[name] = values[name][::-1]
     elif isinstance(values[name], list):
         values[name] = [values[name][0] * 1.5, *values[name][1:]]
     elif isinstance(values[name], str):
@@ -85,7 +88,7 @@ def _head_damaged(plan: Plan, rng: np.random.Generator) -> Plan:
     return replace(plan, **{part: {**getattr(plan, part), **values}})
 
 
-def corruptions(kind: str) -> Iterator[tuple[Plan, Plan]]:
+def corruptions(kind: str) -> Iterator[tuple[Tables, Tables]]:
     rng = np.random.default_rng([7, *kind.encode()])
     for seed in range(10**6):
         plan = MAKERS[kind](seed % EACH[kind])
@@ -115,7 +118,7 @@ def test_any_single_change_of_a_plan_that_was_certified_is_caught_whether_it_mat
         assert not judge(replace(bad, checks=certify(plan).checks)).sound, _what(plan, bad)
 
 
-def _what(plan: Plan, bad: Plan) -> Any:
+def _what(plan: Tables, bad: Tables) -> Any:
     tables = [(n, t.to_pylist(), bad.tables[n].to_pylist()) for n, t in plan.tables.items() if t != bad.tables[n]]
     return tables or (plan.cost, bad.cost, plan.parameters, bad.parameters, plan.gap, bad.gap)
 
@@ -123,8 +126,8 @@ def _what(plan: Plan, bad: Plan) -> Any:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_certified_plan_comes_back_from_disk_sealed_and_as_its_schema_says(kind: str, tmp_path: Any) -> None:
     for seed in range(5):
-        folder = save(certify(MAKERS[kind](seed)), tmp_path / f"{seed}")
-        found = judge(load(folder))
+        folder = write_tables(certify(MAKERS[kind](seed)), tmp_path / f"{seed}")
+        found = judge(read_tables(folder))
         assert found.sound
         assert "nothing was changed since the plan was checked" in found.checked
         jsonschema.validate(json.loads((folder / "plan.json").read_text()), schema())
@@ -133,15 +136,15 @@ def test_a_certified_plan_comes_back_from_disk_sealed_and_as_its_schema_says(kin
 def test_a_flipped_bit_in_any_table_on_disk_is_refused(tmp_path: Any) -> None:
     rng = np.random.default_rng(0)
     for kind in KINDS:
-        folder = save(certify(MAKERS[kind](7)), tmp_path / kind)
+        folder = write_tables(certify(MAKERS[kind](7)), tmp_path / kind)
         for path in sorted(folder.glob("*.parquet")):
             whole = path.read_bytes()
             at = int(rng.integers(len(whole)))
             path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << int(rng.integers(8)))]) + whole[at + 1 :])
             with pytest.raises(InputError, match=f"{path.name} was changed after the plan was written"):
-                load(folder)
+                read_tables(folder)
             path.write_bytes(whole)
-        assert judge(load(folder)).sound
+        assert judge(read_tables(folder)).sound
 
 
 def test_an_unsound_plan_is_not_certified() -> None:
@@ -152,7 +155,7 @@ def test_an_unsound_plan_is_not_certified() -> None:
 
 
 LIMITS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({"joins_per_user": 2}, {"joins_per_user": 1}, "allowed are 1"),
+    ({"joins_per_subscriber": 2}, {"joins_per_subscriber": 1}, "allowed are 1"),
     ({"rate_per_group": 100.0}, {"rate_per_group": 0.5}, "allowed are 0.5"),
     ({"pinned": {0: 1}}, {"pinned": {"f0": 0}}, "is pinned to 0"),
     ({"apart": [(0, 1)]}, {"apart": [["f0", "f2"], ["f0", "f1"], ["f0", "f3"]]}, "must be apart"),

@@ -24,10 +24,10 @@ from evaluate.plans import (
 )
 from naive.plan_effect import effect
 from narrowcast.errors import InputError, UnsupportedError
-from narrowcast.evaluate import certify, judge
-from narrowcast.evaluate.matching import renumbered
-from narrowcast.evaluate.migration import Migration, Step, migrate
-from narrowcast.model.plan import Plan
+from narrowcast.evaluate.migration import Migration, Step
+from narrowcast.model.plan import Tables
+from narrowcast.plans.kinds import kind_of
+from narrowcast.plans.verbs import certify, diff, judge
 
 SEEDS = st.integers(0, 10**6)
 
@@ -35,13 +35,13 @@ SEEDS = st.integers(0, 10**6)
 class Multicast:
     """Channels and hybrid: receivers obey the steps; a flow is sent where its placement says and by its copies."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Tables) -> None:
         self.place = placement(plan)
         self.joined = {(r["subscriber"], r["group"]) for r in plan.tables["subscriber_group"].to_pylist()}
         self.copies = copies(plan)
         self.taken = {(u, self.place[f][0]) for f, u in wishes(plan) - self.copies if f in self.place}
 
-    def obey(self, step: Step, new: Plan) -> None:
+    def obey(self, step: Step, new: Tables) -> None:
         sets: dict[str, tuple[set[Any], Callable[[Any], Any]]] = {
             "join": (self.joined, lambda n: (n.who, int(n.what.removeprefix("group ")))),
             "take": (self.taken, lambda n: (n.who, int(n.what.removeprefix("session ")))),
@@ -64,22 +64,26 @@ class Multicast:
         return (flow, user) in self.copies or ((user, group) in self.joined and (user, session) in self.taken)
 
 
-def placement(plan: Plan) -> dict[str, tuple[int, int]]:
+def _renumbered(new: Tables, old: Tables) -> Tables:
+    return kind_of(new.kind).migrate.renumbered(new, old)
+
+
+def placement(plan: Tables) -> dict[str, tuple[int, int]]:
     group = {r["session"]: r["group"] for r in plan.tables["session_group"].to_pylist()}
     return {r["flow"]: (r["session"], group[r["session"]]) for r in plan.tables["flow_session"].to_pylist()}
 
 
-def copies(plan: Plan) -> set[tuple[str, str]]:
+def copies(plan: Tables) -> set[tuple[str, str]]:
     if "unicast" not in plan.tables:
         return set()
     return {(r["flow"], r["subscriber"]) for r in plan.tables["unicast"].to_pylist()}
 
 
-def wishes(plan: Plan) -> set[tuple[str, str]]:
+def wishes(plan: Tables) -> set[tuple[str, str]]:
     return {(r["flow"], r["subscriber"]) for r in plan.tables["interest"].to_pylist()}
 
 
-def drifted(seed: int) -> tuple[Plan, Plan]:
+def drifted(seed: int) -> tuple[Tables, Tables]:
     """Two plans for two demands over the same names, each channels or hybrid."""
     rng = np.random.default_rng(seed)
     n_flows, n_users = int(rng.integers(2, 14)), int(rng.integers(2, 8))
@@ -102,7 +106,7 @@ def paced(migration: Migration, rate: float) -> None:
 @given(SEEDS, st.sampled_from([0.5, 1.0, 2.0, 7.0]))
 def test_nobody_is_uncovered_at_any_step_between_channels_and_hybrids(seed: int, rate: float) -> None:
     old, new = drifted(seed)
-    migration = migrate(old, new, join_rate=rate)
+    migration = diff(old, new, join_rate=rate)
     paced(migration, rate)
     state, both = Multicast(old), wishes(old) & wishes(new)
     draining = False
@@ -124,7 +128,7 @@ def test_nobody_is_uncovered_at_any_step_between_channels_and_hybrids(seed: int,
 @given(SEEDS, st.sampled_from([1.0, 3.0]), st.sampled_from([1.0, 2.0]))
 def test_no_receiver_joins_faster_than_it_may(seed: int, total: float, each: float) -> None:
     old, new = drifted(seed)
-    for step in migrate(old, new, join_rate=total, receiver_join_rate=each).steps:
+    for step in diff(old, new, join_rate=total, receiver_join_rate=each).steps:
         told = Counter(need.who for need in (*step.do, *step.undo) if need.verb == "join")
         assert all(n <= each * step.lasts_s for n in told.values())
         assert sum(told.values()) <= total * step.lasts_s
@@ -138,7 +142,7 @@ def test_nobody_is_uncovered_at_any_step_between_merged_queries(seed: int) -> No
     changed = np.where(rng.random((len(boxes), 1, 1)) < 0.3, some_boxes(rng, len(boxes)), boxes)
     changed = np.concatenate([changed, some_boxes(rng, 2)])[: len(boxes) + int(rng.integers(-1, 3))]
     old, new = queries_plan(seed, boxes), queries_plan(seed + 1, changed)
-    migration = migrate(old, new, join_rate=2)
+    migration = diff(old, new, join_rate=2)
     paced(migration, 2)
     asked = [query_boxes(plan) for plan in (old, new)]
     hears = {(r["query"], r["set"]) for r in old.tables["merges"].to_pylist()}
@@ -167,14 +171,14 @@ def test_nobody_is_uncovered_at_any_step_between_merged_queries(seed: int) -> No
     assert headers == dict(hears)
 
 
-def query_boxes(plan: Plan) -> dict[str, str]:
+def query_boxes(plan: Tables) -> dict[str, str]:
     sides: dict[str, list[str]] = {}
     for r in plan.tables["queries"].to_pylist():
         sides.setdefault(r["query"], []).append(f"[{r['low']:.17g}, {r['high']:.17g}]")
     return {name: " x ".join(parts) for name, parts in sides.items()}
 
 
-def set_pieces(plan: Plan) -> dict[int, str]:
+def set_pieces(plan: Tables) -> dict[int, str]:
     sides: dict[tuple[int, int], list[str]] = {}
     for r in plan.tables["channels"].to_pylist():
         sides.setdefault((r["set"], r["piece"]), []).append(f"[{r['low']:.17g}, {r['high']:.17g}]")
@@ -198,7 +202,7 @@ def inside(box: str, pieces: str) -> bool:
 @given(SEEDS)
 def test_nobody_is_cut_off_at_any_step_between_filter_placements_and_trees(seed: int) -> None:
     old, new = filters_plan(seed), filters_plan(seed + 1)
-    migration = migrate(old, new, join_rate=3)
+    migration = diff(old, new, join_rate=3)
     paced(migration, 3)
     links = {(r["parent"], r["node"]) for r in old.tables["trees"].to_pylist() if r["parent"] is not None}
     filters = set(old.tables["filters"]["node"].to_pylist())
@@ -220,7 +224,7 @@ def test_nobody_is_cut_off_at_any_step_between_filter_placements_and_trees(seed:
     assert links == {(r["parent"], r["node"]) for r in new.tables["trees"].to_pylist() if r["parent"] is not None}
 
 
-def leaves(plan: Plan) -> set[str]:
+def leaves(plan: Tables) -> set[str]:
     rows = plan.tables["trees"].to_pylist()
     return {r["node"] for r in rows} - {r["parent"] for r in rows}
 
@@ -231,7 +235,7 @@ def test_nobody_is_cut_off_at_any_step_between_semantic_plans(seed: int) -> None
     # The same system planned by another variant; brokers know a channel by its number alone.
     seed %= 500
     old, new = semantic_plan(seed), semantic_plan(seed, offset=1)
-    migration = migrate(old, new, join_rate=3)
+    migration = diff(old, new, join_rate=3)
     paced(migration, 3)
     state, rule = overlay_state(old), old
     gateways = set(old.tables["clients"]["gateway"].to_pylist())
@@ -255,11 +259,11 @@ def test_nobody_is_cut_off_at_any_step_between_semantic_plans(seed: int) -> None
     assert judge(migration.new).faults == ()
 
 
-def overlay_state(plan: Plan) -> set[tuple[int, str, str]]:
+def overlay_state(plan: Tables) -> set[tuple[int, str, str]]:
     return {(r["channel"], r["u"], r["v"]) for r in plan.tables["trees"].to_pylist()}
 
 
-def channels_of(plan: Plan) -> list[tuple[int, str, set[str]]]:
+def channels_of(plan: Tables) -> list[tuple[int, str, set[str]]]:
     members: dict[int, set[str]] = {}
     for row in plan.tables["channel_members"].to_pylist():
         members.setdefault(row["channel"], set()).add(row["gateway"])
@@ -280,35 +284,35 @@ def test_other_numbers_for_the_same_plan_are_no_change_at_all(seed: int) -> None
         at = given_table.column_names.index(column)
         tables[name] = given_table.set_column(at, column, [number[given_table[column].to_numpy()]])
     other = replace(plan, tables=tables, parameters={**plan.parameters, "groups": 3, "sessions": 5})
-    assert migrate(plan, other).steps == ()
+    assert diff(plan, other).steps == ()
 
 
 @given(SEEDS)
 def test_new_numbers_leave_the_plan_sound_and_its_effect_the_same(seed: int) -> None:
     old, new = drifted(seed)
-    again = renumbered(certify(new), old)
+    again = _renumbered(certify(new), old)
     assert judge(again).faults == ()
     assert effect(again) == effect(new)
     queries = queries_plan(seed), queries_plan(seed + 1)
-    assert judge(renumbered(queries[1], queries[0])).faults == ()
+    assert judge(_renumbered(queries[1], queries[0])).faults == ()
 
 
 def test_pinned_groups_keep_their_numbers() -> None:
     interest = some_interest(np.random.default_rng(5), n_flows=12, n_users=6)
     old, new = channels_plan(4, interest), channels_plan(5, interest, pinned={0: 2})
-    assert placement(renumbered(new, old))["f0"][1] == 2
-    assert judge(renumbered(new, old)).sound
+    assert placement(_renumbered(new, old))["f0"][1] == 2
+    assert judge(_renumbered(new, old)).sound
 
 
 def test_matched_numbers_need_no_more_joins_than_the_numbers_as_they_are() -> None:
     for seed in range(40):
         old, new = drifted(seed)
-        matched, plain = (sum(migrate(old, new, renumber=r).counts()[0].values()) for r in (True, False))
+        matched, plain = (sum(diff(old, new, renumber=r).counts()[0].values()) for r in (True, False))
         assert matched <= plain
 
 
 def test_what_cannot_be_done_is_said() -> None:
     with pytest.raises(UnsupportedError, match="no way from a filters plan to a queries plan"):
-        migrate(filters_plan(1), queries_plan(1))
-    with pytest.raises(InputError, match="join_rate is 0"):
-        migrate(channels_plan(1), channels_plan(1), join_rate=0)
+        diff(filters_plan(1), queries_plan(1))
+    with pytest.raises(InputError, match="join_rate must be above 0"):
+        diff(channels_plan(1), channels_plan(1), join_rate=0)

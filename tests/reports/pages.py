@@ -8,11 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import narrowcast as nc
-from narrowcast.model.plan import Plan
-from narrowcast.plans.channels.result import as_plan, hybrid_as_plan
-from narrowcast.plans.filters.result import as_plan as filters_as_plan
-from narrowcast.plans.queries.result import as_plan as queries_as_plan
-from narrowcast.plans.semantic.folder import as_plan as semantic_as_plan
+from narrowcast.plans.queries.result import QueryDemand
 
 HOSTILE = (
     "<script>document.title='owned'</script>",
@@ -34,54 +30,38 @@ def interest(flows: int = 24, users: int = 14, seed: int = 0) -> nc.Interest:
     return nc.Interest.from_pairs(flow, user, rates, flow_names=names[:flows], user_names=names[:users])
 
 
-def channels() -> Plan:
+def channels() -> nc.Plan:
     made = nc.channels.plan(interest(), groups=4, sessions=7, method="gf")
     inputs = {HOSTILE[0]: "a" * 64, "interest": "b" * 64}
-    return replace(as_plan(made, inputs=inputs), checks={"sound": True})
+    return replace(made, inputs=inputs, checks={"sound": True})
 
 
-def hybrid() -> Plan:
-    return hybrid_as_plan(
-        nc.channels.hybrid(interest(seed=1), groups=3, unicast="greedy-pair", cap=0.4, seed=0), seed=0
-    )
+def hybrid() -> nc.Plan:
+    return nc.channels.hybrid(interest(seed=1), groups=3, unicast="greedy-pair", cap=0.4, seed=0)
 
 
-def filters() -> Plan:
+def filters() -> nc.Plan:
     demand = nc.workloads.tree_demand(kind="uniform", p=0.2, seed=0)
     names = [HOSTILE[i] if i < len(HOSTILE) else f"router {i}" for i in range(demand.tree.n)]
     tree = nc.Tree(demand.tree.parents, names=names)
-    best = nc.filters.place(tree, demand.flow, 6)
-    return filters_as_plan(
-        tree,
-        demand.flow,
-        best.filters,
-        cost={"total": best.traffic, "traffic": best.traffic},
-        parameters={"objective": "traffic", "method": best.method, "k": 6},
-        baselines={
-            "no filter": nc.filters.traffic(tree, demand.flow, []),
-            "every vertex": nc.filters.traffic(tree, demand.flow, tree.can_filter),
-        },
-        lower_bound=best.lower_bound,
-        gap=best.gap,
-    )
+    return nc.filters.place(tree, demand.flow, 6)
 
 
-def queries() -> Plan:
+def queries() -> nc.Plan:
     boxes = nc.workloads.rectangles(n=30, seed=0)
     names = [HOSTILE[i] if i < len(HOSTILE) else f"q{i}" for i in range(len(boxes))]
-    return queries_as_plan(nc.queries.merge(boxes, seed=0), [HOSTILE[0], "lon"], boxes=boxes, names=names)
+    return nc.plan(QueryDemand(boxes, (HOSTILE[0], "lon"), names), "queries")
 
 
-def semantic() -> Plan:
+def semantic() -> nc.Plan:
     """A ring of brokers with a chord; six profiles at six gateways, fewer channels than audiences."""
     names = [*HOSTILE[:3], *(f"broker {i}" for i in range(3, 8))]
     topology = nc.Topology([*((i, (i + 1) % 8) for i in range(8)), (0, 4)], names=names)
     profiles = ["x < 4", "x > 2", "x BETWEEN 1 AND 6", "x > 7", "x = 5", "x < 9 AND x > 3"]
     window = pa.table({"x": np.arange(200) % 10})
-    made = nc.semantic.plan(
+    return nc.semantic.plan(
         topology, profiles, [(p, 2 + p) for p in range(6)], window, sources=0, seed=0, max_channels=3
     )
-    return semantic_as_plan(made, window, 0)
 
 
 PLANS = {"channels": channels, "hybrid": hybrid, "filters": filters, "queries": queries, "semantic": semantic}

@@ -13,10 +13,11 @@ import pytest
 
 import narrowcast as nc
 from narrowcast import cli
-from narrowcast.model.plan import TABLES, save
-from narrowcast.plans.channels.result import as_plan
-from narrowcast.plans.queries.result import as_plan as queries_as_plan
-from narrowcast.reports import REPORTS, parse_whatif, quick_sweep, report_page
+from narrowcast.model.folder import write_tables
+from narrowcast.plans.kinds import KINDS
+from narrowcast.plans.queries.result import QueryDemand
+from narrowcast.plans.verbs import quick_whatif, report_page
+from narrowcast.reports.whatif import parse_whatif
 from reports.pages import HOSTILE, PLANS, channels, filters, semantic
 
 WHATIF = {
@@ -52,13 +53,13 @@ class Markup(HTMLParser):
 
 
 def test_every_kind_of_plan_has_a_report() -> None:
-    assert set(REPORTS) == set(TABLES) == set(PLANS)
+    assert {PLANS[name]().kind for name in PLANS} == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", PLANS)
 def test_names_are_text_and_nothing_else(kind: str) -> None:
     plan = PLANS[kind]()
-    page = report_page(plan, quick_sweep(plan))
+    page = report_page(plan, quick_whatif(plan))
     found = Markup(page)
     assert [tag for tag, _ in found.elements].count("script") == 2
     assert {tag for tag, _ in found.elements}.isdisjoint({"iframe", "object", "embed", "form", "b", "base"})
@@ -76,7 +77,7 @@ def test_names_are_text_and_nothing_else(kind: str) -> None:
 @pytest.mark.parametrize("kind", PLANS)
 def test_ids_are_unique_and_links_lead_somewhere(kind: str) -> None:
     plan = PLANS[kind]()
-    found = Markup(report_page(plan, quick_sweep(plan)))
+    found = Markup(report_page(plan, quick_whatif(plan)))
     ids = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     for _, attributes in found.elements:
@@ -92,7 +93,7 @@ def test_the_same_plan_gives_the_same_page() -> None:
 
 def test_the_headline_says_waste_bound_and_relief() -> None:
     wants = nc.Interest.from_pairs([0, 0, 1, 2], [0, 1, 1, 2], [3.0, 2.0, 1.0])
-    page = report_page(as_plan(nc.channels.plan(wants, groups=3, sessions=3, method="gf")))
+    page = report_page(nc.channels.plan(wants, groups=3, sessions=3, method="gf"))
     headline = re.search(r"<h1>(.*?)</h1>", page).group(1)
     assert (
         headline.replace("\u202f", " ")
@@ -102,8 +103,9 @@ def test_the_headline_says_waste_bound_and_relief() -> None:
 
 def test_an_unsound_plan_is_called_unsound() -> None:
     plan = channels()
-    broken = replace(plan, tables={**plan.tables, "subscriber_group": plan.tables["subscriber_group"].slice(1)})
-    page = report_page(broken)
+    tables = plan.to_tables()
+    fewer = {**tables.tables, "subscriber_group": tables.tables["subscriber_group"].slice(1)}
+    page = report_page(replace(plan, written=replace(tables, tables=fewer)))
     assert "Unsound: do not install this plan" in page
     assert "does not get it" in page
 
@@ -132,15 +134,15 @@ def test_pages_of_large_plans_stay_small() -> None:
     rng = np.random.default_rng(0)
     flow, user = np.nonzero(rng.random((1500, 400)) < 0.2)
     wants = nc.Interest.from_pairs(flow, user, rng.random(1500))
-    plan = as_plan(nc.channels.plan(wants, groups=60, sessions=60, method="random"))
+    plan = nc.channels.plan(wants, groups=60, sessions=60, method="random")
     assert len(report_page(plan).encode()) < 3_000_000
 
 
 def test_plans_at_the_edges_have_reports_too() -> None:
     one = nc.Interest.from_pairs([0], [0], [0.0])
-    assert "flooding" in report_page(as_plan(nc.channels.plan(one, groups=1, sessions=1, method="gf")))
+    assert "flooding" in report_page(nc.channels.plan(one, groups=1, sessions=1, method="gf"))
     equal = nc.Interest.from_pairs([0, 1], [0, 0], [1.0, 1.0])
-    assert "Nobody gets anything" in report_page(as_plan(nc.channels.plan(equal, groups=1, sessions=1, method="gf")))
+    assert "Nobody gets anything" in report_page(nc.channels.plan(equal, groups=1, sessions=1, method="gf"))
 
 
 def covered(boxes: np.ndarray) -> np.ndarray:
@@ -152,8 +154,8 @@ def covered(boxes: np.ndarray) -> np.ndarray:
 def test_maps_hold_ranges_without_an_end(dimensions: int) -> None:
     boxes = np.sort(np.random.default_rng(0).random((12, dimensions, 2)), axis=2)
     boxes[3, 0, 1], boxes[4, -1, 0] = np.inf, -np.inf
-    merged = nc.queries.merge(boxes, method="directed", km=1, kt=1, ku=0.1, size=covered)
-    page = report_page(queries_as_plan(merged, ["a", "b", "c"][:dimensions], boxes=boxes))
+    wanted = QueryDemand(boxes, ("a", "b", "c")[:dimensions])
+    page = report_page(nc.plan(wanted, "queries", method="directed", km=1, kt=1, ku=0.1, size=covered))
     drawn = page[page.index('data-plot="map"') : page.index("</svg>", page.index('data-plot="map"'))]
     assert drawn.count('class="query"') == 12
     assert "nan" not in drawn
@@ -167,12 +169,12 @@ def test_gateways_get_what_the_window_says() -> None:
     plan = semantic()
     read = _read(plan)
     members, where = {}, {}
-    for row in plan.tables["channel_members"].to_pylist():
+    for row in plan.to_tables().tables["channel_members"].to_pylist():
         members.setdefault(row["channel"], []).append(row["gateway"])
-    for row in plan.tables["clients"].to_pylist():
+    for row in plan.to_tables().tables["clients"].to_pylist():
         where.setdefault(row["gateway"], set()).add(row["profile"])
     for gateway, (arrive, wanted) in read.gets.items():
-        rows = plan.tables["window"].to_pylist()
+        rows = plan.to_tables().tables["window"].to_pylist()
         assert arrive == sum(row["weight"] for row in rows for c in row["channels"] if gateway in members[c])
         assert wanted == sum(row["weight"] for row in rows if where.get(gateway, set()) & set(row["profiles"]))
         assert arrive >= wanted, "nobody is left out"
@@ -189,16 +191,16 @@ def test_a_surface_gets_a_choice_of_series() -> None:
 
 
 def test_the_sweep_of_filters_is_the_optimal_curve() -> None:
-    swept = quick_sweep(filters())
+    swept = quick_whatif(filters())
     costs = [point["cost"] for point in swept.series[0][1]]
     assert costs == sorted(costs, reverse=True)
     assert swept.present == 6
     here = next(point for point in swept.series[0][1] if point["filters"] == 6)
-    assert here["cost"] == pytest.approx(filters().cost["traffic"])
+    assert here["cost"] == pytest.approx(filters().traffic)
 
 
 def test_the_command_writes_one_file(tmp_path: Path, capsys) -> None:
-    folder = save(channels(), tmp_path / "plan")
+    folder = write_tables(channels().to_tables(), tmp_path / "plan")
     (tmp_path / "whatif.json").write_text(json.dumps(WHATIF))
     out = tmp_path / "report.html"
     assert cli.run(["report", str(folder), "--out", str(out), "--whatif", str(tmp_path / "whatif.json"), "--json"]) == 0
@@ -214,7 +216,7 @@ def test_the_command_writes_one_file(tmp_path: Path, capsys) -> None:
     "text", ["", "[]", "{}", '{"x": "groups", "points": []}', '{"x": "groups", "points": [{"cost": 1}]}']
 )
 def test_a_strange_whatif_file_is_one_line(text: str, tmp_path: Path, capsys) -> None:
-    folder = save(channels(), tmp_path / "plan")
+    folder = write_tables(channels().to_tables(), tmp_path / "plan")
     (tmp_path / "whatif.json").write_text(text)
     asked = ["report", str(folder), "--out", str(tmp_path / "r.html"), "--whatif", str(tmp_path / "whatif.json")]
     assert cli.run(asked) == 2
@@ -225,6 +227,6 @@ def test_a_strange_whatif_file_is_one_line(text: str, tmp_path: Path, capsys) ->
 
 
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, capsys) -> None:
-    folder = save(channels(), tmp_path / "plan")
+    folder = write_tables(channels().to_tables(), tmp_path / "plan")
     assert cli.run(["report", str(folder), "--no-sweep", "--out", str(tmp_path / "no" / "r.html")]) == 2
     assert "cannot be written" in capsys.readouterr().err

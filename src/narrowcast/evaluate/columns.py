@@ -8,12 +8,12 @@ import numpy as np
 
 from narrowcast.errors import InputError
 from narrowcast.model.arrays import Floats, Ints
-from narrowcast.model.plan import Plan
+from narrowcast.model.plan import Tables
 
 LARGEST_NUMBER = 1 << 31
 
 
-def texts(plan: Plan, table: str, column: str) -> Any:
+def texts(plan: Tables, table: str, column: str) -> Any:
     """A column of names as an Arrow array of strings, none missing."""
     import pyarrow as pa
 
@@ -22,7 +22,7 @@ def texts(plan: Plan, table: str, column: str) -> Any:
     return values.cast(pa.string()).combine_chunks() if len(values) else pa.array([], pa.string())
 
 
-def whole(plan: Plan, table: str, column: str) -> Ints:
+def whole(plan: Tables, table: str, column: str) -> Ints:
     """A column of whole numbers, zero or more."""
     import pyarrow as pa
 
@@ -38,7 +38,7 @@ def whole(plan: Plan, table: str, column: str) -> Ints:
     return result
 
 
-def amounts(plan: Plan, table: str, column: str) -> Floats:
+def amounts(plan: Tables, table: str, column: str) -> Floats:
     """A column of finite numbers, zero or more."""
     result = numbers(plan, table, column)
     bad = ~np.isfinite(result) | (result < 0)
@@ -48,7 +48,7 @@ def amounts(plan: Plan, table: str, column: str) -> Floats:
     return result
 
 
-def numbers(plan: Plan, table: str, column: str) -> Floats:
+def numbers(plan: Tables, table: str, column: str) -> Floats:
     """A column of numbers; a missing one is NaN."""
     import pyarrow as pa
 
@@ -67,7 +67,7 @@ def places(values: Any, names: Any) -> Ints:
     return found
 
 
-def constant(plan: Plan, name: str, default: float) -> float:
+def constant(plan: Tables, name: str, default: float) -> float:
     """A number among the plan's parameters, finite and zero or more."""
     value = plan.parameters.get(name, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value) or value < 0:

@@ -32,6 +32,16 @@ def knee(budgets: Sequence[Sequence[float]], costs: Sequence[float]) -> int | No
     return at if below[at] > FLAT else None
 
 
+def knee_of(line: Sequence[tuple[float, float]]) -> float | None:
+    """The budget at the knee of a curve of (budget, cost) points; None where there is none.
+
+    >>> knee_of([(1, 100.0), (2, 40.0), (3, 30.0), (10, 20.0)])
+    3
+    """
+    at = knee([[budget] for budget, _ in line], [cost for _, cost in line])
+    return None if at is None else line[at][0]
+
+
 def _scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
     low = values.min(axis=0)
     scaled: NDArray[np.float64] = (values - low) / (values.max(axis=0) - low)

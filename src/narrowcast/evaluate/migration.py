@@ -9,21 +9,19 @@ while it drains both: nobody is uncovered at any step (docs/decisions/0092).
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from narrowcast.errors import InputError, UnsupportedError
-from narrowcast.evaluate.matching import renumbered
-from narrowcast.evaluate.ways import SIGNALLED, Need, Ways, ways_of
-from narrowcast.model.plan import Plan
+from narrowcast.errors import InputError
+from narrowcast.evaluate.ways import SIGNALLED, Need, Ways
+from narrowcast.model.plan import Tables
 
 # What takes a need back.
 UNDO = {
     "join": "leave", "take": "drop", "copy": "stop copy", "ask": "ask no more", "forward": "stop forwarding",
     "filter": "stop filtering",
 }  # fmt: skip
-FAMILIES = ({"channels", "hybrid"}, {"filters"}, {"queries"}, {"semantic"})
 
 
 class Move(NamedTuple):
@@ -54,8 +52,8 @@ class Step:
 class Migration:
     """The steps from `old` to `new`, whose numbers are made to agree with the old one's."""
 
-    old: Plan
-    new: Plan
+    old: Tables
+    new: Tables
     before: Ways
     after: Ways
     steps: tuple[Step, ...]
@@ -105,43 +103,26 @@ class Migration:
 
 
 def migrate(
-    old: Plan,
-    new: Plan,
+    old: Tables,
+    new: Tables,
+    ways_of: Callable[[Tables], Ways],
     *,
     join_rate: float | None = None,
     receiver_join_rate: float | None = None,
     drain_s: float = 1.0,
-    renumber: bool = True,
 ) -> Migration:
-    """The ordered way from one plan to another of the same kind (channels and hybrid are one kind here).
-
-    `join_rate` is the most joins (and leaves) a second of all receivers together, which is what switches
-    bear; `receiver_join_rate` the most of each receiver. `drain_s` is how long anything sent the old way may
-    still be under way. With `renumber` the new plan's group, session and set numbers are first made to agree
-    with the old one's. Whoever wants something under both plans has it at every step; who wants it only
-    under the new one has it from the move on. O(wishes · log) and an assignment of the groups.
-
-    >>> import narrowcast as nc
-    >>> from narrowcast.plans.channels.result import as_plan
-    >>> interest = nc.Interest.from_pairs([0, 0, 1, 2], [0, 1, 1, 2], [5.0, 2.0, 1.0])
-    >>> one, two = (as_plan(nc.channels.plan(interest, groups=g, sessions=3, method="gf")) for g in (1, 3))
-    >>> [(step.kind, len(step.do), len(step.moves), len(step.undo)) for step in migrate(one, two, join_rate=2).steps]
-    [('add', 2, 0, 0), ('move', 0, 2, 0), ('drain', 0, 0, 0), ('remove', 0, 0, 1)]
-    """
-    if not any({old.kind, new.kind} <= family for family in FAMILIES):
-        raise UnsupportedError(f"there is no way from a {old.kind} plan to a {new.kind} plan", works=(old.kind,))
+    """The ordered way from one plan to another of the same kind, whose ways `ways_of` reads; see `narrowcast.diff`."""
     for name, value in (("join_rate", join_rate), ("receiver_join_rate", receiver_join_rate)):
         if value is not None and not value > 0:
-            raise InputError(f"{name} is {value}; it must be above 0", name=name, got=value)
+            raise InputError(f"{name} must be above 0, got {value}", name=name, got=value)
     if not drain_s >= 0:
-        raise InputError(f"drain_s is {drain_s}; it must be zero or more", name="drain_s", got=drain_s)
-    new = renumbered(new, old) if renumber else new
+        raise InputError(f"drain_s must be zero or more, got {drain_s}", name="drain_s", got=drain_s)
     before, after = ways_of(old), ways_of(new)
     pace = _Pace(join_rate, receiver_join_rate)
     return Migration(old, new, before, after, tuple(_timed(_steps(new, before, after, pace, drain_s))))
 
 
-def _steps(new: Plan, before: Ways, after: Ways, pace: _Pace, drain_s: float) -> Iterator[Step]:
+def _steps(new: Tables, before: Ways, after: Ways, pace: _Pace, drain_s: float) -> Iterator[Step]:
     had, needs = before.needs, after.needs
     filters, gone = _filters(after.filters, before.filters), _filters(before.filters, after.filters)
     moves = tuple(_moves(before, after))

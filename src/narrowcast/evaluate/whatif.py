@@ -12,12 +12,48 @@ from itertools import product
 from math import isfinite
 from multiprocessing import get_context
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 from narrowcast.errors import InputError, NarrowcastError, PlanError
 from narrowcast.evaluate.knee import DEFINITION, knee
-from narrowcast.evaluate.replan import FAMILIES, Family, family_of, replan, setting_of, warm_up
 from narrowcast.model.plan import Plan
+
+Settings = Mapping[str, float]
+
+
+class Outcome(NamedTuple):
+    """What a plan costs, and that as a share of a yardstick: flooding's waste, perfect multicast, no filter, apart."""
+
+    cost: float
+    relative: float
+
+
+def share_of(cost: float, yardstick: float) -> Outcome:
+    return Outcome(float(cost), float(cost) / yardstick if yardstick > 0 else 0.0)
+
+
+@dataclass(frozen=True)
+class Family:
+    """What can be changed in a plan. A larger budget allows all that a smaller one does; a price does not.
+
+    `present` is what the plan itself came to, `setting` what a setting is in it (where the plan has no such bound,
+    what it makes use of), `replan` plans again with some settings changed. `warm_up` plans next to nothing, since
+    seconds are counted from when the planner is loaded; `keeps_time` says that the planner keeps to a time limit.
+    """
+
+    budgets: tuple[str, ...]
+    prices: tuple[str, ...]
+    measure: str
+    yardstick: str
+    present: Callable[[], Outcome]
+    setting: Callable[[str], float | None]
+    replan: Callable[[Settings, float | None], Outcome]
+    warm_up: Callable[[], object]
+    keeps_time: bool = False
+
+
+#: From a plan to what can be changed in it; a function of a module, since other processes call it too.
+FamilyOf = Callable[[Plan], Family]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,36 +110,28 @@ class Sweep:
 
 def sweep(
     plan: Plan,
+    family_of: FamilyOf,
     settings: Mapping[str, Sequence[float]],
     *,
     time_limit: float | None = 10.0,
     workers: int = 2,
     progress: Callable[[int, int], None] | None = None,
 ) -> Sweep:
-    """Plan again at every combination of one or two settings; the plan's own values are put among them.
-
-    What can be changed: groups, sessions, joins_per_user, rate_per_group, alpha and beta of channels; groups, cap, w1,
-    w2 and w3 of hybrids; k, or the delays, weights and price, of filters; km, kt, ku and ka of queries.
-    Each point has `time_limit` seconds: the search of channel plans returns its best by then (and then follows
-    the clock, not the seed alone), other planning is given up and the point says so. Runs in `workers` processes;
-    with one, in this one.
-
-    >>> import narrowcast as nc
-    >>> from narrowcast.plans.channels.result import as_plan
-    >>> interest = nc.workloads.market(symbols=200, users=20, seed=1)
-    >>> plan = as_plan(nc.channels.plan(interest, groups=4, sessions=20, method="gf"))
-    >>> found = sweep(plan, {"groups": [1, 2, 8, 16]}, workers=1)
-    >>> [int(point.settings["groups"]) for point in found.points], found.present["groups"]
-    ([1, 2, 4, 8, 16], 4.0)
-    """
-    family = family_of(plan, settings)
+    """Plan again at every combination of one or two settings; see `narrowcast.whatif`."""
+    family = family_of(plan)
+    allowed = family.budgets + family.prices
+    for name in settings:
+        if name not in allowed:
+            told = ", ".join(allowed)
+            raise InputError(f"a {plan.kind} plan has no {name} to change; it has {told}", name=name, allowed=allowed)
     if not 1 <= len(settings) <= 2:
-        raise InputError(f"a sweep is over one or two settings, not {len(settings)}", name="settings")
+        raise InputError(f"whatif takes one or two settings, got {len(settings)}", name="settings", allowed=allowed)
     names = tuple(settings)
-    grid = [dict(zip(names, point, strict=True)) for point in product(*(_values(plan, n, settings[n]) for n in names))]
-    points = _run(plan, grid, time_limit, workers, progress)
-    outcome = family.present(plan)
-    present = {name: value for name in names if (value := setting_of(plan, name)) is not None}
+    values = [_values(family, name, settings[name]) for name in names]
+    grid = [dict(zip(names, point, strict=True)) for point in product(*values)]
+    points = _run(plan, family_of, grid, time_limit, workers, progress)
+    outcome = family.present()
+    present = {name: value for name in names if (value := family.setting(name)) is not None}
     own = Point(present, outcome.cost, outcome.relative, outcome.cost, 0.0)
     points = [_best(family, point, [*points, own] if len(present) == len(names) else points) for point in points]
     marked = {**present, "cost": outcome.cost, "relative": outcome.relative}
@@ -112,11 +140,11 @@ def sweep(
     )
 
 
-def _values(plan: Plan, name: str, given: Sequence[float]) -> list[float]:
-    own = setting_of(plan, name)
+def _values(family: Family, name: str, given: Sequence[float]) -> list[float]:
+    own = family.setting(name)
     for value in given:
         if not isfinite(value) or value < 0:
-            raise InputError(f"{name} is {value}; it must be zero or more", name=name, got=value)
+            raise InputError(f"{name} must be zero or more, got {value}", name=name, got=value)
     return sorted({float(value) for value in given} | ({own} if own is not None else set()))
 
 
@@ -148,6 +176,7 @@ def _knee(family: Family, names: tuple[str, ...], points: Sequence[Point]) -> Po
 
 def _run(
     plan: Plan,
+    family_of: FamilyOf,
     grid: list[dict[str, float]],
     time_limit: float | None,
     workers: int,
@@ -157,14 +186,15 @@ def _run(
     told(0, len(grid))
     if workers <= 1 or len(grid) == 1:
         found = []
-        warm_up(plan.kind)
+        family = family_of(plan)
+        family.warm_up()
         for at, settings in enumerate(grid):
-            found.append(_point(plan, settings, time_limit))
+            found.append(_point(family, settings, time_limit))
             told(at + 1, len(grid))
         return found
     # A fresh process each: a fork of one that has threads may hang.
     pool = ProcessPoolExecutor(
-        min(workers, len(grid)), mp_context=get_context("spawn"), initializer=_keep, initargs=(plan,)
+        min(workers, len(grid)), mp_context=get_context("spawn"), initializer=_keep, initargs=(plan, family_of)
     )
     try:
         futures: list[Future[Point]] = [pool.submit(_kept_point, settings, time_limit) for settings in grid]
@@ -175,36 +205,30 @@ def _run(
         pool.shutdown(cancel_futures=True)
 
 
-_PLAN: list[Plan] = []
+_FAMILY: list[Family] = []
 
 
-def _keep(plan: Plan) -> None:
+def _keep(plan: Plan, family_of: FamilyOf) -> None:
     """In a worker: the plan comes once, not with every point. Ctrl-C is for the parent to answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _PLAN[:] = [plan]
-    warm_up(plan.kind)
+    _FAMILY[:] = [family_of(plan)]
+    _FAMILY[0].warm_up()
 
 
 def _kept_point(settings: dict[str, float], time_limit: float | None) -> Point:
-    return _point(_PLAN[0], settings, time_limit)
+    return _point(_FAMILY[0], settings, time_limit)
 
 
-def _point(plan: Plan, settings: dict[str, float], time_limit: float | None) -> Point:
+def _point(family: Family, settings: dict[str, float], time_limit: float | None) -> Point:
     start = monotonic()
+    # A planner that keeps to the limit by itself is given up only long after.
+    most = time_limit * 3 + 60 if family.keeps_time and time_limit is not None else time_limit
     try:
-        with _at_most(_limit(plan, time_limit)):
-            found = replan(plan, settings, time_limit)
+        with _at_most(most):
+            found = family.replan(settings, time_limit)
         return Point(settings, found.cost, found.relative, found.cost, monotonic() - start)
     except NarrowcastError as error:
         return Point(settings, float("inf"), float("inf"), float("inf"), monotonic() - start, str(error))
-
-
-def _limit(plan: Plan, time_limit: float | None) -> float | None:
-    """When to give up: at the limit, unless the planner keeps to it by itself; then long after."""
-    if time_limit is None:
-        return None
-    keeps = plan.kind == "channels" and plan.parameters.get("method", "search") == "search"
-    return time_limit * 3 + 60 if keeps else time_limit
 
 
 @contextmanager
@@ -228,6 +252,3 @@ def _at_most(seconds: float | None) -> Iterator[None]:
 
 def _plain(point: Point) -> dict[str, float]:
     return {**point.settings, "cost": point.cost, "relative": point.relative}
-
-
-__all__ = ["FAMILIES", "Point", "Sweep", "sweep"]

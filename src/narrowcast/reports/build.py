@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from narrowcast.model.plan import Plan
-from narrowcast.reports.made import checked_tile, faults_of, made_section
 from narrowcast.reports.parts import Bar, Report, Section, Tile, bars, columns_chart, figure, folded, table
 from narrowcast.reports.text import number
 from narrowcast.reports.whatif import Whatif, whatif_section
@@ -77,8 +76,7 @@ def assemble(
     yardstick: Yardstick,
     sections: Sequence[Section],
 ) -> Report:
-    """The report in the order of every report: the ways, the what-if, what this kind has to show, how it was made."""
-    faults = faults_of(plan)
+    """The report in the order of every report: the ways, the what-if, what this kind has to show."""
     first, data = [ways], dict[str, Any]()
     if whatif is not None:
         y = yardstick
@@ -89,7 +87,7 @@ def assemble(
         title=f"{plan.kind.capitalize()} plan",
         headline=", ".join(part for part in headline if part),
         summary=summary,
-        tiles=(*tiles, checked_tile(plan, faults)),
-        sections=(*first, *sections, made_section(plan, faults)),
+        tiles=tuple(tiles),
+        sections=(*first, *sections),
         data=data,
     )

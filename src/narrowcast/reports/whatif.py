@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -184,14 +184,3 @@ def _numeric(value: Any) -> bool:
 
 def _words(key: str) -> str:
     return key.replace("_", " ") if key != "k" else "filters"
-
-
-def knee_of(points: Sequence[tuple[float, float]]) -> float | None:
-    """Where more stops paying much: the point farthest below the line between the ends, sides scaled to 1."""
-    if len(points) < 3:
-        return None
-    (x0, y0), (x1, y1) = points[0], points[-1]
-    if x1 == x0 or y1 == y0:
-        return None
-    depth = [(1 - (x - x0) / (x1 - x0)) - (y - y1) / (y0 - y1) for x, y in points]
-    return points[max(range(len(points)), key=lambda i: depth[i])][0]
