@@ -12,12 +12,12 @@ from typing import Any
 
 from naive.semantic_effect import semantic
 from narrowcast.errors import InputError
-from narrowcast.model.plan import Plan
+from narrowcast.model.plan import Tables
 
 BROKEN = None
 
 
-def effect(plan: Plan) -> Any:
+def effect(plan: Tables) -> Any:
     """Comparable with ==; numbers to nine digits."""
     # Two baselines take an algorithm to recompute; nobody would act on them alone.
     baselines = {} if plan.kind == "semantic" else {n: v for n, v in plan.baselines.items() if n != "greedy address"}
@@ -42,7 +42,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _channels(plan: Plan) -> Any:
+def _channels(plan: Tables) -> Any:
     rows = {name: table.to_pylist() for name, table in plan.tables.items()}
     rate = {row["flow"]: row["rate"] for row in rows["flows"]}
     assert len(rate) == len(rows["flows"])
@@ -82,7 +82,7 @@ def _channels(plan: Plan) -> Any:
     sent = sum(rate[flow] for flow in {flow for flow, _ in wants})
     useful = sum(rate[flow] for flow, _ in wants)
     through_groups = sum(load[g] for _, g in joins)
-    if plan.kind == "hybrid":
+    if "unicast" in plan.tables:
         w1, w2, w3 = known["weights"]
         costs = [w1 * through_groups, w2 * sum(load.values()), w3 * (w1 + w2) * sum(rate[flow] for flow, _ in alone)]
     else:
@@ -93,7 +93,7 @@ def _channels(plan: Plan) -> Any:
             "perfect": [sent, useful, n_users]}  # fmt: skip
 
 
-def _filters(plan: Plan) -> Any:
+def _filters(plan: Tables) -> Any:
     rows = plan.tables["trees"].to_pylist()
     place = {row["node"]: v for v, row in enumerate(rows)}
     assert len(place) == len(rows)
@@ -145,7 +145,7 @@ def _filters(plan: Plan) -> Any:
     return {"loads": loads, "costs": [total(filters), total([]), total(everywhere)]}
 
 
-def _queries(plan: Plan) -> Any:
+def _queries(plan: Tables) -> Any:
     known = plan.parameters
     asked: dict[Any, dict[str, Any]] = {}
     for row in plan.tables["queries"].to_pylist():

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import narrowcast as nc
-from narrowcast.model.plan import Plan
+from narrowcast.model.plan import Tables
 
 
-def semantic(plan: Plan) -> Any:
+def semantic(plan: Tables) -> Any:
     """Comparable; raises for a plan that nobody could obey."""
     rows = {name: table.to_pylist() for name, table in plan.tables.items()}
     nodes = [row["node"] for row in rows["nodes"]]

@@ -12,9 +12,9 @@ def naive_served(plan: Any) -> dict[str, dict[str, float]]:
     session = {row["flow"]: row["session"] for row in rows["flow_session"]}
     group = {row["session"]: row["group"] for row in rows["session_group"]}
     apart = {(row["flow"], row["subscriber"]) for row in rows.get("unicast", [])}
-    hybrid = plan.kind == "hybrid"
+    hybrid = "unicast" in rows
     alpha = plan.parameters["weights"][0] if hybrid else plan.parameters.get("alpha", 1.0)
-    beta = 0.0 if hybrid else plan.parameters.get("beta", 1.0)
+    beta = plan.parameters.get("beta", 0.0 if hybrid else 1.0)
     found = {}
     for user in {row["subscriber"] for row in rows["interest"]}:
         wants = [row["flow"] for row in rows["interest"] if row["subscriber"] == user]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import narrowcast as nc
-from narrowcast.plans.channels import Aggregation, calibrate
+from narrowcast.plans.channels.api import Aggregation, calibrate
 
 PRICE = st.floats(0.01, 5)
 

@@ -7,7 +7,7 @@ import pytest
 
 import narrowcast as nc
 from narrowcast.model import Interest
-from narrowcast.plans.channels import CHANNELIZERS, METHODS, UNICAST
+from narrowcast.plans.channels.api import CHANNELIZERS, METHODS, UNICAST
 
 ODD = {
     "silent": Interest.from_pairs([0, 1, 1, 2], [0, 0, 1, 2], [0.0, 0.0, 0.0]),
@@ -36,7 +36,7 @@ def test_every_method_plans_it(interest: Interest, method: str, budget: tuple[in
 @pytest.mark.parametrize("unicast", UNICAST)
 def test_every_choice_of_unicast_plans_it(interest: Interest, unicast: str) -> None:
     r = nc.channels.hybrid(interest, 2, unicast=unicast)
-    assert r.cost >= r.terms.perfect - 1e-9
+    assert r.cost >= r.cost.perfect - 1e-9
     assert 0 <= r.unicast_share <= 1
 
 
@@ -49,7 +49,7 @@ def test_every_channelizer_plans_it(interest: Interest, channelizer: str) -> Non
 
 @EVERY
 def test_limits_and_sessions_with_unicast_plan_it(interest: Interest) -> None:
-    limits = nc.channels.Limits(joins_per_user=1)
+    limits = nc.channels.Limits(joins_per_subscriber=1)
     r = nc.channels.plan(interest, 3, 4, limits=limits)
     assert ((r.session_of_flow < 0) == (interest.audience_sizes == 0)).all()
     assert nc.channels.hybrid(interest, 2, sessions=3).cost >= 0

@@ -13,7 +13,7 @@ from naive.channels_cost import hybrid_cost, one_level_cost, two_level_cost
 from naive.greedy_unicast import greedy
 from naive.random_interest import random_interest
 from narrowcast.model import Interest
-from narrowcast.plans.channels import CHANNELIZERS, UNICAST
+from narrowcast.plans.channels.api import CHANNELIZERS, UNICAST
 from narrowcast.plans.channels.methods.bmd import bmd
 from narrowcast.plans.channels.methods.flow_merge import flow_merge
 from narrowcast.plans.channels.methods.greedy_unicast import greedy_flow, greedy_pair, greedy_user

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 import narrowcast as nc
-from narrowcast.model.plan import Plan
+from narrowcast.model.plan import Tables
 from narrowcast.plans.channels.judge.faults import channels_cost, channels_faults, differences
-from narrowcast.plans.channels.result import as_plan, hybrid_as_plan
 
 
 def system(seed: int) -> nc.Interest:
@@ -27,16 +26,16 @@ def system(seed: int) -> nc.Interest:
     return nc.Interest.from_pairs(flow, user, rates, n_users=n_users, **names)
 
 
-def plans(seed: int) -> list[tuple[Plan, nc.Interest]]:
+def plans(seed: int) -> list[tuple[Tables, nc.Interest]]:
     interest = system(seed)
     two_level = nc.channels.plan(interest, groups=3, sessions=5, method="gf", seed=seed)
     mixed = nc.channels.hybrid(interest, groups=2, unicast="greedy-pair", seed=seed)
     both = nc.channels.hybrid(interest, groups=2, sessions=4, beta=0.7, weights=(1, 0.5, 0.8), seed=seed)
-    made = [as_plan(two_level), hybrid_as_plan(mixed, seed=seed), hybrid_as_plan(both, seed=seed)]
+    made = [two_level.to_tables(), mixed.to_tables(), both.to_tables()]
     return [(plan, interest) for plan in made]
 
 
-def complaints(plan: Plan, interest: nc.Interest) -> list[str]:
+def complaints(plan: Tables, interest: nc.Interest) -> list[str]:
     return channels_faults(plan, interest) + differences(plan.cost, channels_cost(plan, interest))
 
 
@@ -46,7 +45,7 @@ def test_every_plan_that_the_planner_makes_is_sound_and_costs_what_it_says(seed:
         assert complaints(plan, interest) == []
 
 
-def with_cell(plan: Plan, name: str, row: int, column: str, value: object) -> Plan:
+def with_cell(plan: Tables, name: str, row: int, column: str, value: object) -> Tables:
     table = plan.tables[name]
     values = table[column].to_pylist()
     values[row] = value
@@ -56,7 +55,7 @@ def with_cell(plan: Plan, name: str, row: int, column: str, value: object) -> Pl
     return replace(plan, tables=tables)
 
 
-def other_values(plan: Plan, column: str, present: object, interest: nc.Interest) -> list[object]:
+def other_values(plan: Tables, column: str, present: object, interest: nc.Interest) -> list[object]:
     if column == "flow":
         return [n for n in interest.flow_names or () if n != present] + ["nobody's"]
     if column == "subscriber":
@@ -64,13 +63,13 @@ def other_values(plan: Plan, column: str, present: object, interest: nc.Interest
     return [n for n in range(6) if n != present]
 
 
-def is_renaming(before: Plan, after: Plan) -> bool:
+def is_renaming(before: Tables, after: Tables) -> bool:
     """Giving a session or a group another free number changes nothing that anyone can notice."""
     shape = [{k: frozenset(v) for k, v in _audience(p).items()} for p in (before, after)]
     return sorted(map(sorted, shape[0].values())) == sorted(map(sorted, shape[1].values()))
 
 
-def _audience(plan: Plan) -> dict[object, set[str]]:
+def _audience(plan: Tables) -> dict[object, set[str]]:
     found: dict[object, set[str]] = {}
     for row in plan.tables["flow_session"].to_pylist():
         found.setdefault(row["session"], set()).add(row["flow"])
@@ -97,7 +96,7 @@ def test_any_single_changed_cell_is_caught_unless_it_only_renames() -> None:
     assert caught > 1000
 
 
-def _same_joins(before: Plan, after: Plan, interest: nc.Interest) -> bool:
+def _same_joins(before: Tables, after: Tables, interest: nc.Interest) -> bool:
     """A flow moved between sessions of one audience in one group: the cost and who gets what are the same."""
     return differences(channels_cost(before, interest), channels_cost(after, interest)) == []
 

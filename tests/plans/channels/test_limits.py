@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 import narrowcast as nc
 from naive.random_interest import random_interest
 from narrowcast.model import Interest
-from narrowcast.plans.channels import Limits
+from narrowcast.plans.channels.api import Limits
 from narrowcast.plans.channels.methods.limited_search import matched
 
 
-def joins(interest: Interest, r: nc.channels.ChannelPlan) -> set[tuple[int, int]]:
+def joins(interest: Interest, r: nc.channels.ChannelsPlan) -> set[tuple[int, int]]:
     """(user, group) pairs, counted one by one."""
     return {(int(u), int(r.group_of_flow[k])) for k in range(interest.n_flows) for u in interest.users_of(k)}
 
 
-def moved(old: nc.channels.ChannelPlan, new: nc.channels.ChannelPlan) -> int:
+def moved(old: nc.channels.ChannelsPlan, new: nc.channels.ChannelsPlan) -> int:
     both = (old.session_of_flow >= 0) & (new.session_of_flow >= 0)
     changed = (old.session_of_flow != new.session_of_flow) | (old.group_of_flow != new.group_of_flow)
     return int((both & changed).sum())
@@ -31,7 +31,7 @@ def moved(old: nc.channels.ChannelPlan, new: nc.channels.ChannelPlan) -> int:
 @given(seed=st.integers(0, 10**6), most=st.integers(1, 3))
 def test_no_user_joins_more_groups_than_it_may(seed: int, most: int) -> None:
     interest = random_interest(seed, flows=20)
-    r = nc.channels.plan(interest, 6, 10, limits=Limits(joins_per_user=most))
+    r = nc.channels.plan(interest, 6, 10, limits=Limits(joins_per_subscriber=most))
     counts = np.bincount([u for u, _ in joins(interest, r)], minlength=1)
     assert counts.max() <= most
     assert ((r.session_of_flow < 0) == (interest.audience_sizes == 0)).all()
@@ -113,26 +113,26 @@ def test_the_limit_that_binds_is_named_with_the_smallest_that_would_do() -> None
     assert caught.value.budget == "apart"
     with pytest.raises(nc.errors.InputError, match=r"pinned\[0\] is 9"):
         nc.channels.plan(interest, 2, 3, limits=Limits(pinned={0: 9}))
-    with pytest.raises(nc.errors.InputError, match="joins_per_user is 0"):
-        nc.channels.plan(interest, 2, 3, limits=Limits(joins_per_user=0))
+    with pytest.raises(nc.errors.InputError, match="joins_per_subscriber is 0"):
+        nc.channels.plan(interest, 2, 3, limits=Limits(joins_per_subscriber=0))
     with pytest.raises(nc.errors.UnsupportedError):
-        nc.channels.plan(interest, 2, 3, method="gf", limits=Limits(joins_per_user=1))
+        nc.channels.plan(interest, 2, 3, method="gf", limits=Limits(joins_per_subscriber=1))
 
 
 def test_limits_that_do_not_bind_cost_little() -> None:
     interest = nc.workloads.market(symbols=400, markets=3, users=30, share=0.05, seed=0)
     free = nc.channels.plan(interest, 5, 15)
-    loose = nc.channels.plan(interest, 5, 15, limits=Limits(joins_per_user=5))
-    tight = nc.channels.plan(interest, 5, 15, limits=Limits(joins_per_user=2))
+    loose = nc.channels.plan(interest, 5, 15, limits=Limits(joins_per_subscriber=5))
+    tight = nc.channels.plan(interest, 5, 15, limits=Limits(joins_per_subscriber=2))
     assert loose.cost.excess <= free.cost.excess * (1 + 1e-9)
     assert tight.cost.excess > free.cost.excess
 
 
 def test_a_search_under_limits_keeps_to_its_time() -> None:
     interest = nc.workloads.market(symbols=2000, markets=4, users=100, share=0.02, seed=0)
-    nc.channels.plan(interest, 8, 40, limits=Limits(joins_per_user=7), time_limit=0.5)  # compile
+    nc.channels.plan(interest, 8, 40, limits=Limits(joins_per_subscriber=7), time_limit=0.5)  # compile
     began = monotonic()
-    r = nc.channels.plan(interest, 8, 40, limits=Limits(joins_per_user=7), time_limit=1.0)
+    r = nc.channels.plan(interest, 8, 40, limits=Limits(joins_per_subscriber=7), time_limit=1.0)
     assert monotonic() - began < 8
     assert max(np.bincount([u for u, _ in joins(interest, r)])) <= 7
 

@@ -14,7 +14,7 @@ from naive.channels_cost import two_level_cost
 from naive.exhaustive_channels import least_cost
 from naive.random_interest import random_interest
 from narrowcast.model import Interest
-from narrowcast.plans.channels import METHODS
+from narrowcast.plans.channels.api import METHODS
 
 EVERY = pytest.mark.parametrize("method", METHODS)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from narrowcast.model import Interest
 from narrowcast.model.arrays import Ints
+from narrowcast.model.cost import Cost
 from narrowcast.plans.channels.cost import points_cost
 from narrowcast.plans.channels.kernels.greedy_address import greedy_address
 from narrowcast.plans.channels.mixed import Weights, terms
@@ -16,32 +15,31 @@ from narrowcast.plans.channels.points import Points, plain
 ROUND_ROBIN = 5
 
 
-class Baseline(NamedTuple):
-    """Excess cost at receivers, the same relative to flooding, and the rate that the sender puts out."""
+def plan_baselines(interest: Interest, groups: int, alpha: float, beta: float) -> dict[str, Cost]:
+    """Flooding, unicast, perfect multicast, hash, round-robin over 5 groups, greedy address choice.
 
-    excess: float
-    relative: float
-    sent: float
-
-
-def plan_baselines(interest: Interest, groups: int, alpha: float, beta: float) -> dict[str, Baseline]:
-    """Flooding, unicast, perfect multicast, hash, round-robin over 5 groups, greedy address choice."""
+    Terms: excess cost at receivers, the same relative to flooding, and the rate that the sender puts out.
+    """
     points, _ = plain(interest)
     sent, useful = float(points.rates.sum()), points.useful
     flooding = (alpha + beta) * (sent * points.n_users - useful)
+
+    def baseline(excess: float, relative: float, sent: float) -> Cost:
+        return Cost((alpha + beta) * useful + excess, {"excess": excess, "relative": relative, "sent": sent})
+
     found = {
-        "flooding": Baseline(flooding, 1.0 if flooding > 1e-12 * (alpha + beta) * useful else 0.0, sent),
-        "unicast": Baseline(0.0, 0.0, useful),
-        "perfect multicast": Baseline(0.0, 0.0, sent),
+        "flooding": baseline(flooding, 1.0 if flooding > 1e-12 * (alpha + beta) * useful else 0.0, sent),
+        "unicast": baseline(0.0, 0.0, useful),
+        "perfect multicast": baseline(0.0, 0.0, sent),
     }
     for name, group in _fixed(interest, points, groups).items():
         n = int(group.max(initial=-1)) + 1
         price = points_cost(points, group, np.arange(n), alpha, beta)
-        found[name] = Baseline(price.excess, price.relative, sent)
+        found[name] = baseline(price.excess, price.relative, sent)
     return found
 
 
-def hybrid_baselines(interest: Interest, groups: int, weights: tuple[float, float, float]) -> dict[str, float]:
+def hybrid_baselines(interest: Interest, groups: int, weights: tuple[float, float, float]) -> dict[str, Cost]:
     """C' of the same baselines."""
     points, _ = plain(interest)
     w = Weights(*weights)
@@ -54,7 +52,7 @@ def hybrid_baselines(interest: Interest, groups: int, weights: tuple[float, floa
     nothing = np.zeros(points.users.size, np.bool_)
     for name, group in _fixed(interest, points, groups).items():
         found[name] = terms(points, group, nothing, w).total
-    return found
+    return {name: Cost(cost) for name, cost in found.items()}
 
 
 def _fixed(interest: Interest, points: Points, groups: int) -> dict[str, Ints]:

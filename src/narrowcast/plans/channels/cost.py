@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from narrowcast.errors import InputError
 from narrowcast.model import Interest
 from narrowcast.model.arrays import Ints, indices
+from narrowcast.model.cost import Cost
 from narrowcast.plans.channels.points import Points, plain
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What receivers pay: c1 to filter sessions, c2 to filter flows; `useful` is the rate they want.
-
-    `excess` is what is paid beyond perfect delivery, `flooding` the excess of sending everything to
-    everyone, and `relative` the one divided by the other: the figure to compare plans by.
-    """
-
-    c1: float
-    c2: float
-    useful: float
-    excess: float
-    flooding: float
-    relative: float
-
-    @property
-    def total(self) -> float:
-        return self.c1 + self.c2
 
 
 def cost(
@@ -42,8 +21,10 @@ def cost(
 ) -> Cost:
     """The cost of any map of flows to sessions to groups.
 
-    A flow nobody wants is not sent, whatever its session says; −1 is allowed for those alone.
-    O(pairs log pairs).
+    Its terms are what receivers pay: `c1` to filter sessions, `c2` to filter flows; `useful` is the rate they want.
+    `excess` is what is paid beyond perfect delivery, `flooding` the excess of sending everything to everyone, and
+    `relative` the one divided by the other: the figure to compare plans by. A flow nobody wants is not sent,
+    whatever its session says; −1 is allowed for those alone. O(pairs log pairs).
 
     >>> interest = Interest.from_pairs([0, 0, 1, 2], [0, 1, 1, 2], [4.0, 2.0, 1.0])
     >>> c = cost(interest, [0, 0, 1], [0, 0])
@@ -66,7 +47,9 @@ def points_cost(points: Points, session_of: Ints, group_of: Ints, alpha: float, 
     flooding = (alpha + beta) * (everything - useful)
     excess = alpha * (groups.useful - useful) + beta * (sessions.useful - useful)
     real = flooding > 1e-12 * (alpha + beta) * useful  # where everybody wants everything, what is left is rounding
-    return Cost(c1, c2, useful, excess, flooding, excess / flooding if real else 0.0)
+    relative = excess / flooding if real else 0.0
+    terms = {"c1": c1, "c2": c2, "useful": useful, "excess": excess, "flooding": flooding, "relative": relative}
+    return Cost(c1 + c2, terms)
 
 
 def check_maps(interest: Interest, session_of_flow: ArrayLike, group_of_session: ArrayLike) -> tuple[Ints, Ints]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from narrowcast.errors import InfeasibleError, InputError, UnsupportedError
 from narrowcast.model import Interest
 from narrowcast.model.arrays import Bools, Ints, frozen
+from narrowcast.model.cost import Compared, Cost
+from narrowcast.model.demand import Demand
 from narrowcast.plans.channels.baselines import hybrid_baselines
 from narrowcast.plans.channels.cost import check_prices
 from narrowcast.plans.channels.kernels.greedy_unicast import Mixed
+from narrowcast.plans.channels.lower_bound import hybrid_lower_bound
 from narrowcast.plans.channels.methods.bmd import bmd
 from narrowcast.plans.channels.methods.flow_merge import flow_merge
 from narrowcast.plans.channels.methods.greedy_unicast import greedy_flow, greedy_pair, greedy_user
@@ -23,38 +26,14 @@ from narrowcast.plans.channels.methods.kmeans import compact, in_order, kmeans
 from narrowcast.plans.channels.methods.ordered_unicast import iterative_unicast, ordered_unicast
 from narrowcast.plans.channels.methods.reverse import one_flow_per_group, reverse
 from narrowcast.plans.channels.methods.two_phase import two_phase
-from narrowcast.plans.channels.mixed import Terms, Weights, mixed, terms
+from narrowcast.plans.channels.mixed import Weights, mixed, terms
 from narrowcast.plans.channels.plan import check_budgets
 from narrowcast.plans.channels.points import Points, collapse, plain
-
-
-@dataclass(frozen=True, eq=False)
-class HybridPlan:
-    """The group of each flow (−1: not multicast), the (flow, user) pairs by unicast, and C'."""
-
-    group_of_flow: Ints
-    unicast: tuple[Ints, Ints]
-    cost: float
-    percent_of_perfect: float
-    unicast_share: float
-    terms: Terms
-    groups: int
-    weights: tuple[float, float, float]
-    interest: Interest = field(repr=False)
-    session_of_flow: Ints | None = None
-    group_of_session: Ints | None = None
-    sessions: int | None = None
-    beta: float = 0.0
-
-    @cached_property
-    def baselines(self) -> dict[str, float]:
-        """C' of well-known ways to do the same, by name. Without sessions to tell flows apart all is filtered too."""
-        w1, w2, w3 = self.weights
-        return hybrid_baselines(self.interest, self.groups, (w1 + self.beta, w2, w3))
+from narrowcast.plans.channels.result import ChannelsPlan
 
 
 def hybrid(
-    interest: Interest,
+    interest: Interest | Demand,
     groups: int = 50,
     channelizer: str = "kmeans",
     unicast: str = "search",
@@ -63,7 +42,7 @@ def hybrid(
     seed: int = 0,
     sessions: int | None = None,
     beta: float = 1,
-) -> HybridPlan:
+) -> ChannelsPlan:
     """Channelize the flows, then choose what goes by unicast, so that C' is small.
 
     `search` puts flows into groups or unicast in one cost, from the channelized plan and from the
@@ -78,6 +57,8 @@ def hybrid(
     >>> r.group_of_flow.tolist(), [a.tolist() for a in r.unicast], r.cost, r.percent_of_perfect
     ([0, -1, -1], [[1, 2], [3, 4]], 24.0, 100.0)
     """
+    demand = Demand.of(interest)
+    interest = demand.interest
     groups, _ = check_budgets(groups, groups)
     w = check_weights(weights, cap)
     for name, value, allowed in (
@@ -89,7 +70,7 @@ def hybrid(
                 f"{name} is {value!r}; allowed: {', '.join(allowed)}", name=name, allowed=allowed, got=value
             )
     if sessions is not None:
-        return _two_level(interest, groups, check_budgets(sessions, sessions)[0], unicast, w, beta, seed)
+        return _two_level(demand, groups, check_budgets(sessions, sessions)[0], unicast, w, beta, seed)
     points, point_of_flow = plain(interest)
     rng = np.random.default_rng([seed, 3])
     task = Task(interest, points, groups, w, channelizer, rng, seed)
@@ -98,16 +79,17 @@ def hybrid(
         raise InfeasibleError(
             f"unicast={unicast!r} found no plan with a unicast share of at most {w.cap}", budget="cap"
         )
-    return _pack(interest, points, point_of_flow, group_of, alone, groups, w)
+    more = {} if cap is None else {"cap": cap}
+    return _pack(demand, points, point_of_flow, group_of, alone, groups, w, seed, more)
 
 
 def _two_level(
-    interest: Interest, groups: int, sessions: int, unicast: str, w: Weights, beta: float, seed: int
-) -> HybridPlan:
+    demand: Demand, groups: int, sessions: int, unicast: str, w: Weights, beta: float, seed: int
+) -> ChannelsPlan:
     if unicast != "search" or w.cap < 1:
         raise UnsupportedError("with sessions only unicast='search' without a cap is there", works=("search",))
     check_prices(1, beta)
-    w = replace(w, filter=float(beta))
+    w, interest = replace(w, filter=float(beta)), demand.interest
     points, point_of_flow = plain(interest)
     classes, class_of_flow = collapse(interest)
     session_of, group_of = two_level_hybrid(classes, min(groups, sessions), sessions, w, seed)
@@ -117,22 +99,18 @@ def _two_level(
     session, group_of = compact(session, group_of)
     group = np.where(session >= 0, group_of[session] if group_of.size else -1, -1)[wanted]
     alone = (group < 0)[points.point_of_pair]
-    found = _pack(interest, points, point_of_flow, group, alone, groups, w)
+    more = {"sessions": sessions, "beta": float(beta)}
+    found = _pack(demand, points, point_of_flow, group, alone, groups, w, seed, more)
     # The flow filter's part is reception too.
     filtered = beta * points.merged(session[wanted], group_of.size).useful
-    price = replace(
-        found.terms, reception=found.terms.reception + filtered, perfect=found.terms.perfect + beta * points.useful
-    )
+    price = dict(found.cost.terms)
+    price["reception"] += filtered
+    price["perfect"] += beta * points.useful
     return replace(
         found,
-        cost=price.total,
-        percent_of_perfect=price.percent_of_perfect,
-        unicast_share=price.unicast_share,
-        terms=price,
+        cost=_priced(demand.interest, price, groups, w),
         session_of_flow=frozen(session),
         group_of_session=frozen(group_of),
-        sessions=sessions,
-        beta=float(beta),
     )
 
 
@@ -282,22 +260,43 @@ def check_weights(weights: Sequence[float], cap: float | None) -> Weights:
 
 
 def _pack(
-    interest: Interest, points: Points, point_of_flow: Ints, group_of: Ints, alone: object, groups: int, w: Weights
-) -> HybridPlan:
+    demand: Demand,
+    points: Points,
+    point_of_flow: Ints,
+    group_of: Ints,
+    alone: object,
+    groups: int,
+    w: Weights,
+    seed: int,
+    more: Mapping[str, float],
+) -> ChannelsPlan:
+    """Without sessions each group is one."""
     alone = np.asarray(alone, np.bool_)
     price = terms(points, group_of, alone, w)
     wanted = point_of_flow >= 0
-    group_of_flow = np.full(interest.n_flows, -1)
-    group_of_flow[wanted] = in_order(group_of)[1]
+    group_of_flow = np.full(demand.interest.n_flows, -1)
+    used, group_of_flow[wanted] = in_order(group_of)
     flow = np.flatnonzero(wanted)[points.point_of_pair[alone]]
-    return HybridPlan(
-        frozen(group_of_flow),
-        (frozen(flow), frozen(points.users[alone])),
-        price.total,
-        price.percent_of_perfect,
-        price.unicast_share,
-        price,
-        groups,
-        (w.receive, w.send, w.copy),
-        interest,
+    return ChannelsPlan(
+        demand=demand,
+        cost=_priced(demand.interest, asdict(price), groups, w),
+        parameters={"groups": groups, "weights": [w.receive, w.send, w.copy], **more},
+        seed=seed,
+        inputs=demand.inputs,
+        session_of_flow=frozen(group_of_flow),
+        group_of_session=frozen(np.arange(used.size)),
+        unicast=(frozen(flow), frozen(points.users[alone])),
     )
+
+
+def _priced(interest: Interest, parts: Mapping[str, float], groups: int, w: Weights) -> Cost:
+    """C' with its parts, held against the same without search."""
+    total = parts["reception"] + parts["transmission"] + parts["unicast"]
+
+    def compare() -> Compared:
+        bound = min(hybrid_lower_bound(interest, (w.receive, w.send, w.copy), w.filter), total)
+        # Without sessions to tell flows apart all is filtered too.
+        baselines = hybrid_baselines(interest, groups, (w.receive + w.filter, w.send, w.copy))
+        return Compared(baselines, bound, 1 - bound / total if total > 0 else 0.0)
+
+    return Cost(total, parts, compare)

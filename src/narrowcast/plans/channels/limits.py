@@ -15,21 +15,21 @@ from narrowcast.plans.channels.points import Points
 
 HUGE = 2**62
 # In the order of the kernel's reasons.
-REASONS = ("", "rate_per_group", "joins_per_user", "pinned", "apart", "moves", "new_joins")
+REASONS = ("", "rate_per_group", "joins_per_subscriber", "pinned", "apart", "moves", "new_joins")
 
 
 @dataclass(frozen=True, eq=False)
 class Limits:
     """What a plan must keep to, beyond its numbers of groups and sessions.
 
-    `joins_per_user`: groups a receiver may join (Linux allows 20 per socket by default).
+    `joins_per_subscriber`: groups a receiver may join (Linux allows 20 per socket by default).
     `rate_per_group`: the most a group may carry. `pinned`: {flow: group}. `apart`: pairs of flows
     that must not share a group, since a member of a group sees all of it. `moves` and `new_joins`
     bound the way from a previous plan: flows that change session or group, and (user, group) joins
     that were not there before.
     """
 
-    joins_per_user: int | None = None
+    joins_per_subscriber: int | None = None
     rate_per_group: float | None = None
     pinned: Mapping[int, int] = field(default_factory=dict)
     apart: Iterable[tuple[int, int]] = ()
@@ -39,10 +39,10 @@ class Limits:
 
 def check_limits(interest: Interest, groups: int, limits: Limits) -> Ints:
     """Refuse what is malformed (InputError) or provably cannot be kept; returns `apart` as an array."""
-    for name in ("joins_per_user", "moves", "new_joins"):
+    for name in ("joins_per_subscriber", "moves", "new_joins"):
         value = getattr(limits, name)
-        if value is not None and value < (name == "joins_per_user"):
-            raise InputError(f"{name} is {value}; it must be {int(name == 'joins_per_user')} or more", name=name)
+        if value is not None and value < (name == "joins_per_subscriber"):
+            raise InputError(f"{name} is {value}; it must be {int(name == 'joins_per_subscriber')} or more", name=name)
     for flow, group in limits.pinned.items():
         if not (0 <= flow < interest.n_flows and 0 <= group < groups):
             raise InputError(
@@ -107,7 +107,7 @@ def fences(
         sent = pair_session >= 0
         before[joined.users[sent], group_of[pair_session[sent]]] = 1
     return Fences(
-        HUGE if limits.joins_per_user is None else int(limits.joins_per_user),
+        HUGE if limits.joins_per_subscriber is None else int(limits.joins_per_subscriber),
         np.inf if limits.rate_per_group is None else float(limits.rate_per_group) * (1 + 1e-12),
         pin,
         np.searchsorted(both[:, 0], np.arange(points.n + 1)),

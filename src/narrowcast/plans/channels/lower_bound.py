@@ -95,3 +95,14 @@ def _best_multiplier(points: Points, weight: Floats, levels: Ints, clusters: int
             at_b = value(b)
         best = max(best, at_a, at_b)
     return best
+
+
+def hybrid_lower_bound(interest: Interest, weights: tuple[float, float, float], beta: float) -> float:
+    """No hybrid costs less: each flow perfectly multicast or all by unicast, whichever is cheaper for it.
+
+    What a flow costs is linear in how many of its users have it by multicast, so one of the ends is least.
+    """
+    w1, w2, w3 = weights[0] + beta, *weights[1:]
+    size = interest.audience_sizes
+    together, apart = (w1 * size + w2 * (size > 0)), w3 * (w1 + w2) * size
+    return float((interest.rates * np.minimum(together, apart)).sum()) * (1 - 1e-12)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cache
 from time import monotonic, thread_time
 
 import numpy as np
@@ -14,8 +14,10 @@ from numpy.typing import ArrayLike
 from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.model import Interest
 from narrowcast.model.arrays import Ints, frozen, indices
-from narrowcast.plans.channels.baselines import Baseline, plan_baselines
-from narrowcast.plans.channels.cost import Cost, check_prices, cost
+from narrowcast.model.cost import Compared
+from narrowcast.model.demand import Demand
+from narrowcast.plans.channels.baselines import plan_baselines
+from narrowcast.plans.channels.cost import check_prices, cost
 from narrowcast.plans.channels.kernels.two_level import Prices
 from narrowcast.plans.channels.limits import Limits, check_limits, fences
 from narrowcast.plans.channels.lower_bound import plan_lower_bound
@@ -28,54 +30,15 @@ from narrowcast.plans.channels.methods.random_restart import random_restart
 from narrowcast.plans.channels.methods.search import Clock, Maps, Progress, search
 from narrowcast.plans.channels.methods.streams_first import streams_first
 from narrowcast.plans.channels.points import Points, collapse, plain
+from narrowcast.plans.channels.result import ChannelsPlan
 
 # Pairs × sessions above which the published methods, run thirty times over, are not made as starts.
 VERY_LARGE = 3 * 10**8
 FREE_PART = 0.6  # of the time limit of a search under limits, for the plan without them
 
 
-@dataclass(frozen=True, eq=False)
-class ChannelPlan:
-    """A plan: the session of each flow (−1: nobody wants it), the group of each session, the cost."""
-
-    session_of_flow: Ints
-    group_of_session: Ints
-    cost: Cost
-    method: str
-    groups: int
-    sessions: int
-    alpha: float
-    beta: float
-    seed: int
-    interest: Interest = field(repr=False)
-
-    @cached_property
-    def group_of_flow(self) -> Ints:
-        """The group of each flow, −1 for a flow nobody wants."""
-        group = np.full(self.session_of_flow.size, -1)
-        sent = self.session_of_flow >= 0
-        group[sent] = self.group_of_session[self.session_of_flow[sent]]
-        return frozen(group)
-
-    @cached_property
-    def baselines(self) -> dict[str, Baseline]:
-        """Well-known ways to do the same, by name: their excess cost and the rate they send."""
-        return plan_baselines(self.interest, self.groups, self.alpha, self.beta)
-
-    @cached_property
-    def lower_bound(self) -> float:
-        """No plan with so many groups and sessions has a smaller excess cost (docs/decisions/0052)."""
-        return plan_lower_bound(self.interest, self.groups, self.sessions, self.alpha, self.beta)
-
-    @cached_property
-    def gap(self) -> float:
-        """How far, at most, the excess cost is above the least possible, as a part of it."""
-        excess = self.cost.excess
-        return 1 - self.lower_bound / excess if excess > 0 else 0.0
-
-
 def plan(
-    interest: Interest,
+    interest: Interest | Demand,
     groups: int = 50,
     sessions: int = 500,
     method: str = "search",
@@ -85,8 +48,8 @@ def plan(
     time_limit: float | None = None,
     progress: Callable[[Progress], None] | None = None,
     limits: Limits | None = None,
-    previous: ChannelPlan | tuple[ArrayLike, ArrayLike] | None = None,
-) -> ChannelPlan:
+    previous: ChannelsPlan | tuple[ArrayLike, ArrayLike] | None = None,
+) -> ChannelsPlan:
     """Map flows to sessions and sessions to multicast groups so that receivers filter the least.
 
     `search` minimises the two-level cost itself and is never worse than the published methods, which
@@ -102,6 +65,8 @@ def plan(
     >>> r.session_of_flow.tolist(), r.group_of_session.tolist(), r.cost.excess
     ([0, 0, 1, 2], [0, 1, 1], 4.0)
     """
+    demand = Demand.of(interest)
+    interest = demand.interest
     groups, sessions = check_budgets(groups, sessions)
     check_prices(alpha, beta)
     if time_limit is not None and not time_limit > 0:
@@ -113,18 +78,50 @@ def plan(
     if time_limit is not None:
         _compiled()
     if limits is not None or previous is not None:
-        return _limited(interest, groups, sessions, method, alpha, beta, seed, limits or Limits(), previous, time_limit)
+        return _limited(demand, groups, sessions, method, alpha, beta, seed, limits or Limits(), previous, time_limit)
     clock = Clock(monotonic(), time_limit)
     points, point_of_flow = collapse(interest)
     job = Job(points, min(groups, sessions), sessions, alpha, beta, seed, clock, progress)
     session_of, group_of = compact(*METHODS[method](job)) if points.n else _nothing()
     session = np.where(point_of_flow >= 0, session_of[point_of_flow] if points.n else -1, -1)
+    return packed(demand, session, group_of, method, groups, sessions, alpha, beta, seed)
+
+
+def packed(
+    demand: Demand,
+    session: Ints,
+    group_of: Ints,
+    method: str,
+    groups: int,
+    sessions: int,
+    alpha: float,
+    beta: float,
+    seed: int,
+    limits: Limits | None = None,
+) -> ChannelsPlan:
+    """The plan of two maps, with its cost and what that is held against."""
+    interest = demand.interest
     price = cost(interest, session, group_of, alpha, beta)
-    return ChannelPlan(frozen(session), frozen(group_of), price, method, groups, sessions, alpha, beta, seed, interest)
+
+    def compare() -> Compared:
+        bound = plan_lower_bound(interest, groups, sessions, alpha, beta)
+        gap = 1 - bound / price.excess if price.excess > 0 else 0.0
+        return Compared(plan_baselines(interest, groups, alpha, beta), bound, gap)
+
+    return ChannelsPlan(
+        demand=demand,
+        cost=price.comparing(compare),
+        parameters={"method": method, "groups": groups, "sessions": sessions, "alpha": alpha, "beta": beta},
+        seed=seed,
+        inputs=demand.inputs,
+        session_of_flow=frozen(session),
+        group_of_session=frozen(group_of),
+        limits=limits,
+    )
 
 
 def _limited(
-    interest: Interest,
+    demand: Demand,
     groups: int,
     sessions: int,
     method: str,
@@ -132,10 +129,10 @@ def _limited(
     beta: float,
     seed: int,
     limits: Limits,
-    previous: ChannelPlan | tuple[ArrayLike, ArrayLike] | None,
+    previous: ChannelsPlan | tuple[ArrayLike, ArrayLike] | None,
     time_limit: float | None,
-) -> ChannelPlan:
-    clock = Clock(monotonic(), time_limit)
+) -> ChannelsPlan:
+    clock, interest = Clock(monotonic(), time_limit), demand.interest
     if method != "search":
         raise UnsupportedError(f"method {method!r} knows no limits and no previous plan", works=("search",))
     apart = check_limits(interest, groups, limits)
@@ -155,17 +152,18 @@ def _limited(
     if points.n:
         session_of, group_of = limited_search(points, groups, sessions, prices, walls, maps, seed, clock, free)
         session[point_of_flow >= 0] = session_of
-    price = cost(interest, session, group_of, alpha, beta)
-    return ChannelPlan(frozen(session), frozen(group_of), price, method, groups, sessions, alpha, beta, seed, interest)
+    return packed(demand, session, group_of, method, groups, sessions, alpha, beta, seed, limits)
 
 
 def _previous(
-    interest: Interest, groups: int, sessions: int, previous: ChannelPlan | tuple[ArrayLike, ArrayLike] | None
+    interest: Interest, groups: int, sessions: int, previous: ChannelsPlan | tuple[ArrayLike, ArrayLike] | None
 ) -> tuple[Maps | None, Interest]:
     """The previous maps, and the interest that its users had joined for."""
     if previous is None:
         return None, interest
-    if isinstance(previous, ChannelPlan):
+    if isinstance(previous, ChannelsPlan):
+        named = interest.flow_names is not None and previous.interest.flow_names is not None
+        previous = previous.for_interest(interest) if named else previous
         maps, joined = (previous.session_of_flow, previous.group_of_session), previous.interest
     else:
         group = indices("previous", previous[1], high=groups)
@@ -250,6 +248,8 @@ def _compiled() -> None:
     job = Job(collapse(small)[0], 3, 6, 1.0, 1.0, 0, Clock(monotonic(), None))
     search(job.points, 3, 6, Prices(1.0, 1.0, 0.0, np.inf), _starts(job), 0, job.clock, work=1e6)
 
+
+make = plan  # the name that every kind's planner has
 
 METHODS: dict[str, Callable[[Job], Maps]] = {
     "search": _search,

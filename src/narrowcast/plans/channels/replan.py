@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from narrowcast.errors import InfeasibleError
+from narrowcast.errors import InfeasibleError, UnsupportedError
 from narrowcast.model import Interest
 from narrowcast.model.arrays import Ints, distinct, frozen
 from narrowcast.model.demand import Demand
-from narrowcast.model.interest_tables import interest_of
-from narrowcast.model.plan import Plan
-from narrowcast.plans import channels
-from narrowcast.plans.channels.plan import ChannelPlan
-from narrowcast.plans.channels.result import as_plan
+from narrowcast.plans.channels import api as channels
+from narrowcast.plans.channels.plan import packed
+from narrowcast.plans.channels.result import ChannelsPlan
 from narrowcast.plans.channels.tally import Tally
 from narrowcast.plans.continued import Budget, Change
 from narrowcast.plans.numbers import agreed
@@ -25,7 +22,7 @@ PASSES = 4  # over all flows, since each one that moves changes the others
 
 
 @dataclass(frozen=True)
-class Settings:
+class ChannelSettings:
     """What a channel plan is made with."""
 
     groups: int
@@ -33,7 +30,7 @@ class Settings:
     alpha: float = 1.0
     beta: float = 1.0
     seed: int = 0
-    joins_per_user: int | None = None
+    joins_per_subscriber: int | None = None
     rate_per_group: float | None = None
 
 
@@ -47,27 +44,23 @@ class ContinuedChannels:
 
     session: Ints
     group: Ints
-    interest: Interest
-    settings: Settings
+    demand: Demand
+    settings: ChannelSettings
+
+    @property
+    def interest(self) -> Interest:
+        return self.demand.interest
 
     @classmethod
-    def of(cls, plan: Plan, demand: Demand) -> ContinuedChannels:
-        """A plan from its folder, under the demand of now."""
-        numbers = dict(zip(*(plan.tables["session_group"][c].to_pylist() for c in ("session", "group")), strict=True))
-        group = np.zeros(max(numbers, default=-1) + 1, np.int64)
-        group[list(numbers)] = list(numbers.values())
-        then = interest_of(plan)
-        place = {name: k for k, name in enumerate(then.flow_names or ())}
-        session = np.full(then.n_flows, -1)
-        sent = plan.tables["flow_session"]
-        session[[place[str(flow)] for flow in sent["flow"].to_pylist()]] = sent["session"].to_numpy()
-        return cls(frozen(session), frozen(group), then, settings_of(plan)).under(demand)
+    def of(cls, plan: ChannelsPlan, demand: Demand) -> ContinuedChannels:
+        """A plan, under the demand of now."""
+        return cls(plan.session_of_flow, plan.group_of_session, plan.demand, settings_of(plan)).under(demand)
 
     @classmethod
-    def begin(cls, demand: Demand, settings: Settings) -> ContinuedChannels:
+    def begin(cls, demand: Demand, settings: ChannelSettings) -> ContinuedChannels:
         """A plan made from nothing."""
         nowhere = np.full(demand.interest.n_flows, -1)
-        return cls(frozen(nowhere), np.zeros(0, np.int64), demand.interest, settings).anew()
+        return cls(frozen(nowhere), np.zeros(0, np.int64), demand, settings).anew()
 
     @property
     def size(self) -> int:
@@ -89,10 +82,10 @@ class ContinuedChannels:
     def under(self, demand: Demand) -> ContinuedChannels:
         interest = demand.interest
         if interest.flow_names == self.interest.flow_names:
-            return replace(self, interest=interest)
+            return replace(self, demand=demand)
         known = dict(zip(self.interest.flow_names or (), self.session.tolist(), strict=True))
         session = np.array([known.get(name, -1) for name in interest.flow_names or ()], np.int64)
-        return replace(self, session=frozen(session), interest=interest)
+        return replace(self, session=frozen(session), demand=demand)
 
     def improved(self, budget: Budget) -> ContinuedChannels:
         """As they are, where no plan within the budget keeps the limits."""
@@ -107,7 +100,7 @@ class ContinuedChannels:
         A search goes many ways that are as good as staying; this takes them back, and finds what it missed.
         """
         s = self.settings
-        if s.rate_per_group is not None or s.joins_per_user is not None or budget.joins is not None:
+        if s.rate_per_group is not None or s.joins_per_subscriber is not None or budget.joins is not None:
             return found  # the other way may not keep the limits
         tally = Tally(self.interest, found.session, found.group, s.alpha, s.beta)
         same = np.flatnonzero(self.group == found.group[: self.group.size])
@@ -140,8 +133,8 @@ class ContinuedChannels:
 
     def _made(self, budget: Budget, previous: tuple[Ints, Ints] | None) -> ContinuedChannels:
         s = self.settings
-        limits = channels.Limits(s.joins_per_user, s.rate_per_group, moves=budget.moves, new_joins=budget.joins)
-        bound = previous is not None or s.joins_per_user is not None or s.rate_per_group is not None
+        limits = channels.Limits(s.joins_per_subscriber, s.rate_per_group, moves=budget.moves, new_joins=budget.joins)
+        bound = previous is not None or s.joins_per_subscriber is not None or s.rate_per_group is not None
         made = channels.plan(
             self.interest, s.groups, s.sessions, alpha=s.alpha, beta=s.beta, seed=s.seed, previous=previous,
             limits=limits if bound else None,
@@ -165,23 +158,27 @@ class ContinuedChannels:
         found: Ints = distinct(self.interest.users * (self.settings.groups + 2) + number)
         return found
 
-    def plan(self) -> Plan:
+    def plan(self) -> ChannelsPlan:
         s, wanted = self.settings, self.interest.audience_sizes > 0
-        session = frozen(np.where(wanted, self.session, -1))
-        price = channels.cost(self.interest, session, self.group, s.alpha, s.beta)
-        made = ChannelPlan(
-            session, self.group, price, "search", s.groups, s.sessions, s.alpha, s.beta, s.seed, self.interest
+        session = np.where(wanted, self.session, -1)
+        bound = s.joins_per_subscriber is not None or s.rate_per_group is not None
+        limits = channels.Limits(s.joins_per_subscriber, s.rate_per_group) if bound else None
+        demand = Demand(self.interest, self.demand.key)
+        return packed(
+            demand, session, self.group, "search", s.groups, s.sessions, s.alpha, s.beta, s.seed, limits=limits
         )
-        bound = s.joins_per_user is not None or s.rate_per_group is not None
-        return as_plan(made, limits=channels.Limits(s.joins_per_user, s.rate_per_group) if bound else None)
 
 
-def settings_of(plan: Plan) -> Settings:
+continued = ContinuedChannels.of
+
+
+def settings_of(plan: ChannelsPlan) -> ChannelSettings:
     """What a plan was made with, limits of receivers and groups included."""
-    known: dict[str, Any] = {**plan.parameters, **dict(plan.parameters.get("limits", {}))}
-    names = ("alpha", "beta", "joins_per_user", "rate_per_group")
-    kept = {name: known[name] for name in names if known.get(name) is not None}
-    return Settings(int(known.get("groups", 50)), int(known.get("sessions", 500)), seed=plan.seed or 0, **kept)
+    if plan.weights is not None:
+        raise UnsupportedError("adapt does not support plans with unicast yet", works=("narrowcast plan channels",))
+    limits = plan.limits or channels.Limits()
+    joins, rate = limits.joins_per_subscriber, limits.rate_per_group
+    return ChannelSettings(plan.groups, plan.sessions or 500, plan.alpha, plan.beta, plan.seed, joins, rate)
 
 
 def _groups(plan: ContinuedChannels) -> Ints:

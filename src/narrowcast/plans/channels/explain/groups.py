@@ -11,7 +11,7 @@ from narrowcast.errors import InputError
 from narrowcast.evaluate.columns import constant
 from narrowcast.evaluate.explanation import Choice, Explanation, Unwanted, place_of, ranked, several, worst
 from narrowcast.model.arrays import Ints
-from narrowcast.model.plan import Plan
+from narrowcast.model.plan import Tables
 from narrowcast.plans.channels.explain.placements import Block, members, taken_out
 from narrowcast.plans.channels.explain.room import Room
 from narrowcast.plans.channels.judge.delivery import Delivery, delivery
@@ -23,7 +23,7 @@ MEASURE = "excess cost at receivers"
 class _Case:
     """A plan with all that its explanations share."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Tables) -> None:
         self.plan, self.read = plan, delivery(plan)
         self.alpha, self.beta = constant(plan, "alpha", 1.0), constant(plan, "beta", 1.0)
         self.cost = two_level_cost(plan, self.read)
@@ -46,7 +46,7 @@ class _Case:
         return int(self.read.sessions[l])
 
 
-def explain_flow(plan: Plan, name: str) -> Explanation:
+def explain_flow(plan: Tables, name: str) -> Explanation:
     """Where a flow goes, who must throw it away, and every other session it could be in."""
     case = _Case(plan)
     read = case.read
@@ -72,7 +72,7 @@ def explain_flow(plan: Plan, name: str) -> Explanation:
     return case.explained(f"flow {name}", headline, facts, unwanted, _other_sessions(case, block, l))
 
 
-def explain_session(plan: Plan, number: int) -> Explanation:
+def explain_session(plan: Tables, number: int) -> Explanation:
     """What a session holds, who takes it, and every other group or session it could go to."""
     case = _Case(plan)
     read = case.read
@@ -111,7 +111,7 @@ def explain_session(plan: Plan, number: int) -> Explanation:
     return case.explained(f"session {number}", headline, facts, unwanted, choices)
 
 
-def explain_group(plan: Plan, number: int) -> Explanation:
+def explain_group(plan: Tables, number: int) -> Explanation:
     """What a group carries, what each member throws away, and what merging it or sending a session off would cost."""
     case = _Case(plan)
     read = case.read
@@ -137,7 +137,7 @@ def explain_group(plan: Plan, number: int) -> Explanation:
     return case.explained(f"group {number}", headline, facts, unwanted, _regrouped(case, g, flows, sessions))
 
 
-def explain_subscriber(plan: Plan, name: str) -> Explanation:
+def explain_subscriber(plan: Tables, name: str) -> Explanation:
     """What a subscriber joins, wants and throws away, and what it would cost to spare it each of its groups."""
     case = _Case(plan)
     read = case.read
@@ -252,7 +252,7 @@ def _some(names: list[str], flows: Ints, rates: Any, most: int = 10) -> list[str
     return [names[k] for k in order[:most].tolist()]
 
 
-CHANNELS: dict[str, Callable[[Plan, Any], Explanation]] = {
+CHANNELS: dict[str, Callable[[Tables, Any], Explanation]] = {
     "flow": explain_flow,
     "subscriber": explain_subscriber,
     "session": explain_session,

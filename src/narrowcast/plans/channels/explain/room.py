@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from narrowcast.model.plan import Plan
+from narrowcast.model.plan import Tables
 from narrowcast.plans.channels.explain.placements import Block, members
 from narrowcast.plans.channels.judge.delivery import Delivery
+from narrowcast.plans.channels.judge.limits import limits_of
 
 
 class Room:
     """The limits of a plan as they bind a block of flows that was taken out of it."""
 
-    def __init__(self, plan: Plan, read: Delivery, block: Block) -> None:
+    def __init__(self, plan: Tables, read: Delivery, block: Block) -> None:
         self._read, self._block = read, block
-        self._limits = dict(plan.parameters.get("limits", {}))
+        self._limits = limits_of(plan)
         stays = read.group_of_flow >= 0
         stays[block.flows] = False
         self._stays = stays
@@ -34,12 +35,12 @@ class Room:
         rate = block.rate + (float(block.groups.rates[group]) if group >= 0 else 0.0)
         if limits.get("rate_per_group") is not None and rate > limits["rate_per_group"] * (1 + 1e-9):
             return f"rate_per_group {limits['rate_per_group']:g}"
-        most = limits.get("joins_per_user")
+        most = limits.get("joins_per_subscriber")
         if most is not None:
             newcomers = block.audience[~np.isin(read.pair(np.full(block.audience.size, group), block.audience),
                                                 self._joined)]  # fmt: skip
             if (self._joins[newcomers] >= most).any():
-                return f"joins_per_user {most}"
+                return f"joins_per_subscriber {most}"
         mine = {read.flow_names[k] for k in block.flows.tolist()}
         for flow, pin in limits.get("pinned", {}).items():
             if flow in mine and (group < 0 or read.groups[group] != pin):

@@ -10,7 +10,7 @@ import numpy as np
 
 from narrowcast.evaluate.explanation import Choice, Explanation, Unwanted, place_of, ranked, several, worst
 from narrowcast.model.arrays import Bools, Ints, distinct
-from narrowcast.model.plan import Plan
+from narrowcast.model.plan import Tables
 from narrowcast.plans.channels.explain.groups import _numbered, _some, _wanting
 from narrowcast.plans.channels.judge.delivery import Delivery, delivery
 from narrowcast.plans.channels.judge.faults import hybrid_cost, weights
@@ -26,7 +26,7 @@ class _Mixed:
     choice would cost. One session more than the plan has is for a flow that is to have its own.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Tables) -> None:
         self.plan, self.read, self.w = plan, delivery(plan), weights(plan)
         self.cost = hybrid_cost(plan, self.read)["total"]
         self.two_level = "sessions" in plan.parameters
@@ -63,7 +63,7 @@ class _Mixed:
 
     def explained(self, subject: str, headline: str, facts: dict[str, Any], unwanted: Any, choices: Any) -> Explanation:
         # Choices that come to the plan as it is are no choices.
-        return Explanation("hybrid", subject, headline, facts, MEASURE, self.cost, worst(unwanted), ranked(choices))
+        return Explanation("channels", subject, headline, facts, MEASURE, self.cost, worst(unwanted), ranked(choices))
 
     def number(self, g: int) -> int:
         return int(self.read.groups[g])
@@ -74,12 +74,12 @@ class _Mixed:
         return f"session {self.read.sessions[l]} of {group}" if self.two_level else group
 
 
-def _full(plan: Plan, name: str, used: Ints) -> str:
+def _full(plan: Tables, name: str, used: Ints) -> str:
     budget = plan.parameters.get(name)
     return f"all {budget} {name} are in use" if budget is not None and distinct(used[used >= 0]).size >= budget else ""
 
 
-def explain_flow(plan: Plan, name: str) -> Explanation:
+def explain_flow(plan: Tables, name: str) -> Explanation:
     """Whether a flow goes by a group or by unicast, who gets it unasked, and every other way for it."""
     case = _Mixed(plan)
     read = case.read
@@ -99,7 +99,7 @@ def explain_flow(plan: Plan, name: str) -> Explanation:
     return case.explained(f"flow {name}", headline, facts, unwanted, _other_ways(case, k, l))
 
 
-def explain_subscriber(plan: Plan, name: str) -> Explanation:
+def explain_subscriber(plan: Tables, name: str) -> Explanation:
     """What a subscriber gets by groups and by unicast, and what leaving each group for unicast would cost."""
     case = _Mixed(plan)
     read = case.read
@@ -137,7 +137,7 @@ def explain_subscriber(plan: Plan, name: str) -> Explanation:
     return case.explained(f"subscriber {name}", headline, facts, unwanted, choices)
 
 
-def explain_group(plan: Plan, number: int) -> Explanation:
+def explain_group(plan: Tables, number: int) -> Explanation:
     """What a group carries, what each member throws away, and what giving the group up would cost."""
     case = _Mixed(plan)
     read = case.read
@@ -146,7 +146,7 @@ def explain_group(plan: Plan, number: int) -> Explanation:
     return _carried(case, f"group {number}", np.flatnonzero(read.group_of_session == g), rate, hears)
 
 
-def explain_session(plan: Plan, number: int) -> Explanation:
+def explain_session(plan: Tables, number: int) -> Explanation:
     """The same for a session of a group."""
     case = _Mixed(plan)
     read = case.read
@@ -210,7 +210,7 @@ def _with(session: Ints, k: int, l: int) -> Ints:
     return moved
 
 
-HYBRID: dict[str, Callable[[Plan, Any], Explanation]] = {
+HYBRID: dict[str, Callable[[Tables, Any], Explanation]] = {
     "flow": explain_flow,
     "subscriber": explain_subscriber,
     "group": explain_group,

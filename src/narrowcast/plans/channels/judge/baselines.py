@@ -10,15 +10,15 @@ from narrowcast.errors import InputError
 from narrowcast.evaluate.columns import constant
 from narrowcast.evaluate.compare import RATIOS, same
 from narrowcast.model.arrays import Ints, distinct
-from narrowcast.model.plan import Plan
-from narrowcast.plans.channels.judge.delivery import Delivery
+from narrowcast.model.plan import Tables
+from narrowcast.plans.channels.judge.delivery import Delivery, may_unicast
 
 ROUND_ROBIN = 5
 
 
-def baseline_faults(plan: Plan, read: Delivery) -> Iterator[str]:
+def baseline_faults(plan: Tables, read: Delivery) -> Iterator[str]:
     """Every baseline that is not what the demand makes it. A name that is not known here is left alone."""
-    found = _hybrid(plan, read) if plan.kind == "hybrid" else _two_level(plan, read)
+    found = _hybrid(plan, read) if may_unicast(plan) else _two_level(plan, read)
     scale = read.n_users * float(read.rates[read.audience_sizes > 0].sum())
     for name, values in plan.baselines.items():
         known = found.get(name)
@@ -30,7 +30,7 @@ def baseline_faults(plan: Plan, read: Delivery) -> Iterator[str]:
                 yield f"the {term} of {name} is {value}, the plan says {given.get(term)}"
 
 
-def _two_level(plan: Plan, read: Delivery) -> dict[str, dict[str, float]]:
+def _two_level(plan: Tables, read: Delivery) -> dict[str, dict[str, float]]:
     price = constant(plan, "alpha", 1.0) + constant(plan, "beta", 1.0)
     wanted = read.audience_sizes > 0
     sent, useful = float(read.rates[wanted].sum()), float(read.rates[read.want_flow].sum())
@@ -48,7 +48,7 @@ def _two_level(plan: Plan, read: Delivery) -> dict[str, dict[str, float]]:
     return found
 
 
-def _hybrid(plan: Plan, read: Delivery) -> dict[str, dict[str, float]]:
+def _hybrid(plan: Tables, read: Delivery) -> dict[str, dict[str, float]]:
     w1, w2, w3 = (float(w) for w in plan.parameters.get("weights", (1, 1, 1)))
     w1 += constant(plan, "beta", 0.0)  # where nothing tells flows apart, all that is received is filtered
     sent, useful = float(read.rates[read.audience_sizes > 0].sum()), float(read.rates[read.want_flow].sum())
@@ -63,7 +63,7 @@ def _hybrid(plan: Plan, read: Delivery) -> dict[str, dict[str, float]]:
     return found
 
 
-def _fixed(plan: Plan, read: Delivery) -> dict[str, Ints]:
+def _fixed(plan: Tables, read: Delivery) -> dict[str, Ints]:
     """A group per flow by rules that look at no cost."""
     groups = plan.parameters.get("groups")
     if groups is None:

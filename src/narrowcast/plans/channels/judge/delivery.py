@@ -1,4 +1,4 @@
-"""A channels or hybrid plan as the network would obey it: who is sent what, and on which way."""
+"""A channels plan as the network would obey it: who is sent what, and on which way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from narrowcast.errors import InputError
 from narrowcast.evaluate.columns import amounts, places, texts, whole
 from narrowcast.model.arrays import Bools, Floats, Ints, distinct
-from narrowcast.model.plan import Plan
+from narrowcast.model.plan import Tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,12 @@ class Delivery:
         return first, user
 
 
-def delivery(plan: Plan) -> Delivery:
+def may_unicast(plan: Tables) -> bool:
+    """Whether the plan weighs unicast against multicast: then it has a table for it, if an empty one."""
+    return "unicast" in plan.tables
+
+
+def delivery(plan: Tables) -> Delivery:
     """Read the plan's tables. O(cells). A cell of the wrong kind is an InputError."""
     flows = texts(plan, "flows", "flow")
     wishes = texts(plan, "interest", "subscriber")
@@ -120,7 +125,7 @@ def delivery(plan: Plan) -> Delivery:
     joined = whole(plan, "subscriber_group", "group")
     sessions, groups = np.union1d(sent, session_row), np.union1d(group_row, joined)
     none = np.zeros(0, np.int64)
-    hybrid = "unicast" in plan.tables
+    hybrid = may_unicast(plan)
     return Delivery(
         flows.to_pylist(),
         users.to_pylist(),
@@ -142,7 +147,7 @@ def delivery(plan: Plan) -> Delivery:
     )
 
 
-def _n_users(plan: Plan, named: int) -> int:
+def _n_users(plan: Tables, named: int) -> int:
     """Who wants nothing stands in no table, but flooding would reach them too."""
     said = plan.parameters.get("subscribers", named)
     if not isinstance(said, int) or isinstance(said, bool) or said < named:

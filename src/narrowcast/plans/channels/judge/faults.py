@@ -17,15 +17,15 @@ from narrowcast.evaluate.compare import differences
 from narrowcast.model.arrays import Ints, distinct
 from narrowcast.model.interest import Interest
 from narrowcast.model.interest_tables import interest_tables
-from narrowcast.model.plan import Plan
+from narrowcast.model.plan import Tables
 from narrowcast.plans.channels.judge.baselines import baseline_faults
-from narrowcast.plans.channels.judge.delivery import Delivery, delivery
+from narrowcast.plans.channels.judge.delivery import Delivery, delivery, may_unicast
 from narrowcast.plans.channels.judge.limits import limit_faults
 
 __all__ = ["channels_cost", "channels_faults", "differences"]
 
 
-def channels_faults(plan: Plan, interest: Interest | None = None) -> list[str]:
+def channels_faults(plan: Tables, interest: Interest | None = None) -> list[str]:
     """Every way in which the plan is unsound; an empty list is a sound plan. O(pairs · log pairs).
 
     With `interest` the plan is held against that instead of the demand in its own tables.
@@ -33,22 +33,22 @@ def channels_faults(plan: Plan, interest: Interest | None = None) -> list[str]:
     return list(_faults(plan if interest is None else _for(plan, interest)))
 
 
-def channels_cost(plan: Plan, interest: Interest | None = None) -> dict[str, float]:
+def channels_cost(plan: Tables, interest: Interest | None = None) -> dict[str, float]:
     """The terms of the plan's cost, from their definitions (spec: C1, C2, flooding; or C′ of a hybrid)."""
     plan = plan if interest is None else _for(plan, interest)
     read = delivery(plan)
     if read.unknown:
         return {}
-    return hybrid_cost(plan, read) if plan.kind == "hybrid" else two_level_cost(plan, read)
+    return hybrid_cost(plan, read) if may_unicast(plan) else two_level_cost(plan, read)
 
 
-def _for(plan: Plan, interest: Interest) -> Plan:
+def _for(plan: Tables, interest: Interest) -> Tables:
     """The same plan for another demand."""
     parameters = {**plan.parameters, "subscribers": interest.n_users}
     return replace(plan, tables={**plan.tables, **interest_tables(interest)}, parameters=parameters)
 
 
-def _faults(plan: Plan) -> Iterator[str]:
+def _faults(plan: Tables) -> Iterator[str]:
     read = delivery(plan)
     yield from read.unknown
     yield from _twice("flow", read.sent_flow, "is in two sessions", read.flow_names)
@@ -100,7 +100,7 @@ def _twice(what: str, keys: Ints, says: str, names: Any) -> Iterator[str]:
         yield f"a {what} {says}" if names is None else f"{what} {names[key]} {says}"
 
 
-def two_level_cost(plan: Plan, read: Delivery) -> dict[str, float]:
+def two_level_cost(plan: Tables, read: Delivery) -> dict[str, float]:
     """C1 = α Σ joins Θ, C2 = β Σ subscriptions θ, and what flooding would cost."""
     alpha, beta = constant(plan, "alpha", 1.0), constant(plan, "beta", 1.0)
     session, _ = read.subscribed
@@ -115,7 +115,7 @@ def two_level_cost(plan: Plan, read: Delivery) -> dict[str, float]:
     return {"c1": c1, "c2": c2, "useful": useful, "excess": excess, "flooding": flooding, "relative": relative}
 
 
-def hybrid_cost(plan: Plan, read: Delivery) -> dict[str, float]:
+def hybrid_cost(plan: Tables, read: Delivery) -> dict[str, float]:
     """C′ = w1 Σ joins Θ + β Σ subscriptions θ + w2 Σ groups Θ + w3 (w1 + β + w2) Σ unicast λ, and perfect multicast
     beside it. A plan without sessions has no β.
     """
@@ -130,7 +130,7 @@ def hybrid_cost(plan: Plan, read: Delivery) -> dict[str, float]:
     return {"reception": reception, "transmission": transmission, "unicast": alone, "perfect": perfect, "total": total}
 
 
-def weights(plan: Plan) -> tuple[float, float, float, float]:
+def weights(plan: Tables) -> tuple[float, float, float, float]:
     """A hybrid's w1, w2, w3 and β."""
     w1, w2, w3 = (float(w) for w in plan.parameters.get("weights", (1, 1, 1)))
     return w1, w2, w3, constant(plan, "beta", 0.0)

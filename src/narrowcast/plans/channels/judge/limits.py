@@ -10,11 +10,22 @@ import numpy as np
 from narrowcast.errors import InputError
 from narrowcast.evaluate.columns import constant
 from narrowcast.evaluate.compare import TOLERANCE
-from narrowcast.model.plan import Plan
-from narrowcast.plans.channels.judge.delivery import Delivery
+from narrowcast.model.plan import Tables
+from narrowcast.plans.channels.judge.delivery import Delivery, may_unicast
 
 
-def limit_faults(plan: Plan, read: Delivery) -> Iterator[str]:
+def limits_of(plan: Tables) -> dict[str, Any]:
+    """The limits that the plan was made under; one of them had another name in format 1."""
+    given = plan.parameters.get("limits", {})
+    if not isinstance(given, Mapping):
+        raise InputError(f"parameter limits must be a mapping, got {given!r}", name="limits")
+    found = dict(given)
+    if "joins_per_user" in found:
+        found["joins_per_subscriber"] = found.pop("joins_per_user")
+    return found
+
+
+def limit_faults(plan: Tables, read: Delivery) -> Iterator[str]:
     """Every budget that is broken, by name. Limits are in the parameters, flows by their names."""
     for name, numbers in (("groups", read.groups), ("sessions", read.sessions)):
         budget = _budget(plan.parameters, name)
@@ -22,10 +33,8 @@ def limit_faults(plan: Plan, read: Delivery) -> Iterator[str]:
             yield f"it uses {numbers.size} {name}, the budget is {budget}"
         if budget is not None and numbers.max(initial=-1) >= budget:
             yield f"{name[:-1]} {numbers.max()} is beyond the budget: numbers are below {budget}"
-    limits = plan.parameters.get("limits", {})
-    if not isinstance(limits, Mapping):
-        raise InputError(f"parameter limits is {limits!r}; it must name limits", name="limits")
-    yield from _too_many_joins(read, _budget(limits, "joins_per_user"))
+    limits = limits_of(plan)
+    yield from _too_many_joins(read, _budget(limits, "joins_per_subscriber"))
     yield from _too_fast(read, _number(limits, "rate_per_group"))
     yield from _misplaced(read, dict(limits.get("pinned", {})))
     yield from _together(read, list(limits.get("apart", [])))
@@ -70,9 +79,9 @@ def _together(read: Delivery, apart: list[Any]) -> Iterator[str]:
             yield f"flows {pair[0]} and {pair[1]} share group {read.groups[group[0]]} and must be apart"
 
 
-def _too_much_unicast(plan: Plan, read: Delivery) -> Iterator[str]:
+def _too_much_unicast(plan: Tables, read: Delivery) -> Iterator[str]:
     cap = _number(plan.parameters, "cap")
-    if plan.kind != "hybrid" or cap is None:
+    if not may_unicast(plan) or cap is None:
         return
     w1, w2, w3 = (float(w) for w in plan.parameters.get("weights", (1, 1, 1)))
     beta, (session, _) = constant(plan, "beta", 0.0), read.subscribed

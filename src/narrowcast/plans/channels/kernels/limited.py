@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from narrowcast.jit import jit
-from narrowcast.plans.channels.kernels.two_level import TABLE, Prices, State, price_sessions, put, scratch, take
+from narrowcast.plans.channels.kernels.two_level import TABLE, Prices, TwoLevelState, price_sessions, put, scratch, take
 
 Array = np.ndarray[Any, Any]
 
@@ -36,7 +36,7 @@ class Fences(NamedTuple):
 
 
 @jit
-def leave(s: State, f: Fences, V: Array, rate: float, k: int, l: int) -> None:
+def leave(s: TwoLevelState, f: Fences, V: Array, rate: float, k: int, l: int) -> None:
     """Take flow k out of session l and count what that frees."""
     g = s.group_of[l]
     f.used[0] -= f.home[k] >= 0 and (l != f.home[k] or g != f.home_group[k])
@@ -48,7 +48,7 @@ def leave(s: State, f: Fences, V: Array, rate: float, k: int, l: int) -> None:
 
 
 @jit
-def enter(s: State, f: Fences, V: Array, rate: float, k: int, l: int) -> None:
+def enter(s: TwoLevelState, f: Fences, V: Array, rate: float, k: int, l: int) -> None:
     """Put flow k into session l and count what that takes."""
     g = s.group_of[l]
     for u in V:
@@ -60,7 +60,7 @@ def enter(s: State, f: Fences, V: Array, rate: float, k: int, l: int) -> None:
 
 
 @jit
-def closed(s: State, f: Fences, V: Array, rate: float, k: int, g: int) -> int:
+def closed(s: TwoLevelState, f: Fences, V: Array, rate: float, k: int, g: int) -> int:
     """Why flow k (in no session) may not enter group g, 0 if it may."""
     if f.pin[k] >= 0 and f.pin[k] != g:
         return PINNED
@@ -83,7 +83,7 @@ def closed(s: State, f: Fences, V: Array, rate: float, k: int, g: int) -> int:
 
 @jit
 def limited_sweep(
-    offsets: Array, users: Array, rates: Array, order: Array, s: State, p: Prices, f: Fences,
+    offsets: Array, users: Array, rates: Array, order: Array, s: TwoLevelState, p: Prices, f: Fences,
     heat: float, noise: Array, starts: Array, blocked: Array, gains: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Move or place each flow where it costs least among the places it may go.
@@ -148,7 +148,7 @@ def limited_sweep(
 
 
 @jit
-def settle(offsets: Array, users: Array, rates: Array, order: Array, target: Array, s: State, f: Fences) -> int:
+def settle(offsets: Array, users: Array, rates: Array, order: Array, target: Array, s: TwoLevelState, f: Fences) -> int:
     """Put each flow into its target session where no limit forbids it; returns how many stay without."""
     lost = 0
     for k in order:

@@ -32,7 +32,7 @@ class Prices(NamedTuple):
     unicast: float
 
 
-class State(NamedTuple):
+class TwoLevelState(NamedTuple):
     """A plan and everything a move needs to know about it, kept up to date."""
 
     session_of: Array  # of each flow
@@ -80,7 +80,7 @@ def scratch(n: int, m: int) -> Scratch:
 
 
 @jit
-def fill(offsets: Array, users: Array, rates: Array, s: State) -> None:
+def fill(offsets: Array, users: Array, rates: Array, s: TwoLevelState) -> None:
     """Bring every count of an all-zero state in line with its two maps."""
     for k in range(rates.size):
         if s.session_of[k] >= 0:
@@ -88,7 +88,7 @@ def fill(offsets: Array, users: Array, rates: Array, s: State) -> None:
 
 
 @jit
-def put(s: State, V: Array, rate: float, l: int) -> None:
+def put(s: TwoLevelState, V: Array, rate: float, l: int) -> None:
     """Add a flow to session l."""
     g = s.group_of[l]
     insert(s.session_count, s.session_member, s.session_size, V, l, 1)
@@ -101,7 +101,7 @@ def put(s: State, V: Array, rate: float, l: int) -> None:
 
 
 @jit
-def take(s: State, V: Array, rate: float, l: int) -> None:
+def take(s: TwoLevelState, V: Array, rate: float, l: int) -> None:
     """Take a flow out of session l. What is empty has rate 0 exactly."""
     g = s.group_of[l]
     remove(s.session_count, s.session_member, s.session_size, V, l, 1)
@@ -114,7 +114,7 @@ def take(s: State, V: Array, rate: float, l: int) -> None:
 
 
 @jit
-def price_groups(s: State, V: Array, rate: float, p: Prices, w: Scratch) -> int:
+def price_groups(s: TwoLevelState, V: Array, rate: float, p: Prices, w: Scratch) -> int:
     """What each group would ask for a flow in no session (w.group_price); returns the cheapest group."""
     # A float, so that the loops below are all in floats and run several groups at a time.
     v = float(V.size)
@@ -126,7 +126,7 @@ def price_groups(s: State, V: Array, rate: float, p: Prices, w: Scratch) -> int:
 
 
 @jit
-def price_sessions(s: State, V: Array, rate: float, p: Prices, w: Scratch) -> None:
+def price_sessions(s: TwoLevelState, V: Array, rate: float, p: Prices, w: Scratch) -> None:
     """What each session (w.price) and its group (w.group_price) would ask for a flow in no session."""
     n = s.theta.size
     v = float(V.size)
@@ -144,7 +144,7 @@ def price_sessions(s: State, V: Array, rate: float, p: Prices, w: Scratch) -> No
 
 
 @jit
-def deal(s: State, w: Scratch) -> None:
+def deal(s: TwoLevelState, w: Scratch) -> None:
     """List the sessions of each group anew."""
     n, m = s.theta.size, s.Theta.size
     w.first[:] = 0
@@ -185,7 +185,7 @@ def lonely(count: Array, V: Array, c: int) -> float:
 
 
 @jit
-def price_one(s: State, v: float, inter: float, rate: float, p: Prices, l: int) -> float:
+def price_one(s: TwoLevelState, v: float, inter: float, rate: float, p: Prices, l: int) -> float:
     return float(p.beta * (s.theta[l] * (v - inter) + rate * (s.session_size[l] + v - inter)))
 
 
@@ -201,7 +201,7 @@ def near(w: Scratch, m: int, reach: float) -> int:
 
 @jit
 def sweep(
-    offsets: Array, users: Array, rates: Array, order: Array, s: State, p: Prices,
+    offsets: Array, users: Array, rates: Array, order: Array, s: TwoLevelState, p: Prices,
     heat: float, noise: Array, starts: Array,
 ) -> int:  # fmt: skip
     """Take each flow out and put it where it costs least (heat 0) or by a heat bath; returns the moves.
@@ -278,7 +278,7 @@ def sweep(
 
 
 @jit
-def lift(s: State, C: Array, l: int, g: int, sign: int) -> None:
+def lift(s: TwoLevelState, C: Array, l: int, g: int, sign: int) -> None:
     """Add (or with −1 take away) all of session l to group g."""
     for u in C:
         before = s.group_count[u, g]
@@ -295,7 +295,7 @@ def lift(s: State, C: Array, l: int, g: int, sign: int) -> None:
 
 
 @jit
-def users_of_session(s: State, l: int, audience: Array) -> int:
+def users_of_session(s: TwoLevelState, l: int, audience: Array) -> int:
     """Write the users of session l into `audience`; returns how many."""
     n = 0
     for u in range(audience.size):
@@ -306,7 +306,7 @@ def users_of_session(s: State, l: int, audience: Array) -> int:
 
 
 @jit
-def regroup(s: State, p: Prices, heat: float, noise: Array, starts: Array) -> int:
+def regroup(s: TwoLevelState, p: Prices, heat: float, noise: Array, starts: Array) -> int:
     """Move each session, as a point with rate θ and audience C, to the group where it costs least."""
     n, m = s.theta.size, s.Theta.size
     narrow, inter = np.zeros(m, np.uint8), np.zeros(m, np.int32)
@@ -339,7 +339,7 @@ def regroup(s: State, p: Prices, heat: float, noise: Array, starts: Array) -> in
 
 @jit
 def anneal(
-    offsets: Array, users: Array, rates: Array, orders: Array, s: State, p: Prices,
+    offsets: Array, users: Array, rates: Array, orders: Array, s: TwoLevelState, p: Prices,
     heats: Array, noise: Array, starts: Array, group_starts: Array,
 ) -> int:  # fmt: skip
     """One sweep and one regrouping per heat; returns the moves of the last."""
@@ -351,7 +351,7 @@ def anneal(
 
 
 @jit
-def total(offsets: Array, rates: Array, s: State, p: Prices) -> float:
+def total(offsets: Array, rates: Array, s: TwoLevelState, p: Prices) -> float:
     """The cost of a state."""
     cost = 0.0
     for l in range(s.theta.size):

@@ -10,7 +10,7 @@ from narrowcast.errors import InfeasibleError
 from narrowcast.model.arrays import Floats, Ints
 from narrowcast.plans.channels.kernels import limited as kernel
 from narrowcast.plans.channels.kernels.limited import Fences
-from narrowcast.plans.channels.kernels.two_level import Prices, State
+from narrowcast.plans.channels.kernels.two_level import Prices, TwoLevelState
 from narrowcast.plans.channels.limits import HUGE, REASONS
 from narrowcast.plans.channels.methods.groups_first import groups_first
 from narrowcast.plans.channels.methods.search import Clock
@@ -39,7 +39,7 @@ def limited_search(
     `free` makes a plan without limits: what of it the limits allow is the best start where they are loose.
     """
     rng = np.random.default_rng([seed, 5])
-    best: tuple[float, State] | None = None
+    best: tuple[float, TwoLevelState] | None = None
     fewest, reasons = points.n + 1, np.zeros(len(REASONS), np.int64)
     for target, group_of in _targets(points, groups, sessions, fences, previous, rng, free):
         if clock.spent >= 1 and best is not None:
@@ -129,7 +129,7 @@ def _start(
     prices: Prices,
     fences: Fences,
     rng: np.random.Generator,
-) -> tuple[State, Fences, int, Ints]:
+) -> tuple[TwoLevelState, Fences, int, Ints]:
     """As much of the target as the limits allow, the rest where there is room: hard cases first."""
     state = pack(points, np.full(points.n, -1), group_of, groups)
     mine = _copied(fences)
@@ -148,10 +148,10 @@ def _start(
 
 
 def _improve(
-    points: Points, state: State, fences: Fences, prices: Prices, rng: np.random.Generator, clock: Clock
-) -> State:
+    points: Points, state: TwoLevelState, fences: Fences, prices: Prices, rng: np.random.Generator, clock: Clock
+) -> TwoLevelState:
     """Descent from the start, a cooling from a mild heat, and that cooling's descent: the better of both."""
-    cooled, its = State(*(array.copy() for array in state)), _copied(fences)
+    cooled, its = TwoLevelState(*(array.copy() for array in state)), _copied(fences)
     if fences.moves < HUGE or fences.new_joins < HUGE:
         _spend(points, state, fences, prices, rng, clock)
     else:
@@ -168,7 +168,7 @@ def _improve(
 
 
 def _spend(
-    points: Points, state: State, fences: Fences, prices: Prices, rng: np.random.Generator, clock: Clock
+    points: Points, state: TwoLevelState, fences: Fences, prices: Prices, rng: np.random.Generator, clock: Clock
 ) -> None:
     """A migration budget goes to the moves that save most: a part of it at a time, then look again."""
     nowhere = np.zeros(len(REASONS), np.int64)
@@ -185,7 +185,7 @@ def _spend(
 
 
 def _descend(
-    points: Points, state: State, fences: Fences, prices: Prices, rng: np.random.Generator, clock: Clock
+    points: Points, state: TwoLevelState, fences: Fences, prices: Prices, rng: np.random.Generator, clock: Clock
 ) -> None:
     """Only moves that lower the cost, until a sweep finds none."""
     nowhere = np.zeros(len(REASONS), np.int64)
@@ -202,7 +202,7 @@ def _copied(fences: Fences) -> Fences:
 
 def _sweep(
     points: Points,
-    state: State,
+    state: TwoLevelState,
     fences: Fences,
     prices: Prices,
     order: Ints,
@@ -220,7 +220,7 @@ def _sweep(
 
 def _infeasible(lost: int, blocked: Ints, fences: Fences) -> InfeasibleError:
     budget = REASONS[int(np.argmax(blocked))] or "sessions"
-    given = {"joins_per_user": fences.joins, "rate_per_group": fences.rate, "moves": fences.moves}
+    given = {"joins_per_subscriber": fences.joins, "rate_per_group": fences.rate, "moves": fences.moves}
     given["new_joins"] = fences.new_joins
     value = f" of {given[budget]:g}" if budget in given else ""
     return InfeasibleError(

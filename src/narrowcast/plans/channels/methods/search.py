@@ -81,7 +81,7 @@ def search(
     best = min((_padded(start, sessions) for start in starts), key=lambda m: _cost(points, m, groups, prices))
     rng = np.random.default_rng([seed, 1])
     best = polish(points, best, groups, prices, rng, clock)
-    report = Report(points, groups, prices, clock, progress, _cost(points, best, groups, prices))
+    report = SearchReport(points, groups, prices, clock, progress, _cost(points, best, groups, prices))
     report.tell(best)
     for candidate in _annealed(points, best, groups, prices, rng, clock, report, work):
         polished = polish(points, candidate, groups, prices, rng, clock)
@@ -90,7 +90,7 @@ def search(
     return compact(*best)
 
 
-class Report:
+class SearchReport:
     """Keeps the least cost and tells whoever listens."""
 
     def __init__(
@@ -126,7 +126,7 @@ def _annealed(
     prices: Prices,
     rng: np.random.Generator,
     clock: Clock,
-    report: Report,
+    report: SearchReport,
     work: float,
 ) -> Iterator[Maps]:
     """Annealed plans: one, or several for a small system, or none where there is no time to cool."""
@@ -199,7 +199,7 @@ def _cooled(
     heats: tuple[float, float],
     rng: np.random.Generator,
     clock: Clock,
-    report: Report,
+    report: SearchReport,
 ) -> Maps:
     """One slow cooling from the first heat to the second; the time limit, if there is one, sets the pace."""
     rounds = max(1, sweeps // ROUND)

@@ -6,7 +6,7 @@ import numpy as np
 
 from narrowcast.model.arrays import Ints
 from narrowcast.plans.channels.kernels import two_level as kernel
-from narrowcast.plans.channels.kernels.two_level import Prices, State
+from narrowcast.plans.channels.kernels.two_level import Prices, TwoLevelState
 from narrowcast.plans.channels.methods.kmeans import counts
 from narrowcast.plans.channels.points import Points
 
@@ -14,10 +14,10 @@ from narrowcast.plans.channels.points import Points
 NOISE = np.minimum(np.random.default_rng(20050401).gumbel(size=kernel.TABLE), kernel.MOST_NOISE)
 
 
-def pack(points: Points, session_of: Ints, group_of: Ints, n_groups: int) -> State:
+def pack(points: Points, session_of: Ints, group_of: Ints, n_groups: int) -> TwoLevelState:
     """A state ready for sweeps; the maps are copied."""
     n_sessions, n_users = group_of.size, points.n_users
-    state = State(
+    state = TwoLevelState(
         session_of.astype(np.int64),
         group_of.astype(np.int64),
         counts(points, n_sessions),
@@ -36,11 +36,11 @@ def pack(points: Points, session_of: Ints, group_of: Ints, n_groups: int) -> Sta
     return state
 
 
-def state_cost(points: Points, state: State, prices: Prices) -> float:
+def state_cost(points: Points, state: TwoLevelState, prices: Prices) -> float:
     return float(kernel.total(points.offsets, points.rates, state, prices))
 
 
-def anneal(points: Points, state: State, prices: Prices, heats: list[float], rng: np.random.Generator) -> int:
+def anneal(points: Points, state: TwoLevelState, prices: Prices, heats: list[float], rng: np.random.Generator) -> int:
     """Sweep the flows and regroup the sessions once per heat; returns the moves of the last sweep."""
     n, sweeps = points.n, len(heats)
     n_sessions = state.theta.size
@@ -63,7 +63,7 @@ def anneal(points: Points, state: State, prices: Prices, heats: list[float], rng
     )
 
 
-def descend(points: Points, state: State, prices: Prices, order: Ints, most: int = 50) -> None:
+def descend(points: Points, state: TwoLevelState, prices: Prices, order: Ints, most: int = 50) -> None:
     """Move points in this order, only where that lowers the cost, until none moves."""
     starts = np.zeros(points.n, np.int64)
     for _ in range(most):

@@ -1,1 +1,11 @@
-"""The report of a channel plan."""
+"""The report of a channels plan."""
+
+from narrowcast.plans.channels.report.sections import channels_report, hybrid_report
+from narrowcast.plans.channels.result import ChannelsPlan
+from narrowcast.reports.parts import Report
+from narrowcast.reports.whatif import Whatif
+
+
+def report(plan: ChannelsPlan, whatif: Whatif | None) -> Report:
+    """What receivers throw away and who pays for it; where unicast may be used, one cost for both ways."""
+    return channels_report(plan, whatif) if plan.weights is None else hybrid_report(plan, whatif)

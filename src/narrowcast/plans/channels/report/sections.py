@@ -1,24 +1,24 @@
-"""The reports of channels and hybrid plans."""
+"""The sections of a channels plan's report, with and without unicast."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from narrowcast.model.plan import Plan
 from narrowcast.plans.channels.report.receivers import matrix_section, worst_section
 from narrowcast.plans.channels.report.served import Served, served
+from narrowcast.plans.channels.result import ChannelsPlan
 from narrowcast.reports.build import OURS, Load, Yardstick, assemble, load_chart, ways_section
 from narrowcast.reports.parts import Report, Section, Tile
 from narrowcast.reports.text import number, percent, plural, times
 from narrowcast.reports.whatif import Whatif
 
 
-def channels_report(plan: Plan, whatif: Whatif | None) -> Report:
+def channels_report(plan: ChannelsPlan, whatif: Whatif | None) -> Report:
     """Flows in sessions in groups: what receivers throw away, and who pays for it."""
-    read, waste = served(plan), float(plan.cost["relative"])
-    sends = {name: float(found["sent"]) / (read.sent or 1.0) for name, found in plan.baselines.items()} | {OURS: 1.0}
+    read, waste = served(plan), plan.cost.relative
+    sends = {name: found.sent / (read.sent or 1.0) for name, found in plan.baselines.items()} | {OURS: 1.0}
     ways = ways_section(
-        {name: float(found["relative"]) for name, found in plan.baselines.items()},
+        {name: found.relative for name, found in plan.baselines.items()},
         waste,
         label="Waste by way of delivery",
         lead="What receivers must throw away, as a share of flooding’s, and how often each message is sent. Unicast "
@@ -38,14 +38,14 @@ def channels_report(plan: Plan, whatif: Whatif | None) -> Report:
             Tile("Sent", "once", f"per message; unicast {copies}"),
         ],
         ways=ways,
-        yardstick=Yardstick(float(plan.cost["excess"]), waste, "flooding’s waste", "excess cost"),
+        yardstick=Yardstick(plan.cost.excess, waste, "flooding’s waste", "excess cost"),
         sections=[matrix_section(read), _groups(read), worst_section(read)],
     )
 
 
-def hybrid_report(plan: Plan, whatif: Whatif | None) -> Report:
+def hybrid_report(plan: ChannelsPlan, whatif: Whatif | None) -> Report:
     """Groups for what many want, unicast for the rest: one cost for both."""
-    read, cost, perfect = served(plan), float(plan.cost["total"]), float(plan.cost["perfect"]) or 1.0
+    read, cost, perfect = served(plan), plan.cost.total, plan.cost.perfect or 1.0
     costs = {name: float(value) for name, value in plan.baselines.items()}
     ways = ways_section(
         costs,
@@ -55,13 +55,13 @@ def hybrid_report(plan: Plan, whatif: Whatif | None) -> Report:
         value=lambda value: percent(value / perfect),
         note=lambda _, value: f"cost {number(value)}",
     )
-    share = float(plan.cost["unicast"]) / cost if cost else 0.0
+    share = plan.unicast_share
     pairs = plural(int(read.unicast.sum()), "pair")
     return assemble(
         plan,
         whatif,
         headline=[f"{percent(cost / perfect)} of perfect multicast’s cost", _next_best(costs, cost), _relief(read)],
-        summary=_summary(read, with_sessions="sessions" in plan.parameters),
+        summary=_summary(read, with_sessions=plan.sessions is not None),
         tiles=[
             Tile("Cost", percent(cost / perfect), "of perfect multicast’s"),
             Tile("By unicast", percent(share), f"of the cost, {pairs}"),
@@ -73,9 +73,9 @@ def hybrid_report(plan: Plan, whatif: Whatif | None) -> Report:
     )
 
 
-def _bound(plan: Plan) -> str:
+def _bound(plan: ChannelsPlan) -> str:
     """How far from the best possible, as far as is proven."""
-    excess, bound, flooding = (float(v or 0.0) for v in (plan.cost["excess"], plan.lower_bound, plan.cost["flooding"]))
+    excess, bound, flooding = plan.cost.excess, plan.lower_bound or 0.0, plan.cost.flooding
     if excess <= 0:
         return ", the least possible"
     if bound <= 0 or not flooding:

@@ -1,8 +1,8 @@
-"""What each receiver of a channels or hybrid plan gets, wants and throws away: numbers from the plan's tables."""
+"""What each receiver of a channels plan gets, wants and throws away."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,13 +11,13 @@ from scipy import sparse
 
 from narrowcast.model.arrays import Bools, Floats, Ints, distinct
 from narrowcast.model.interest import Interest
-from narrowcast.model.interest_tables import interest_of
-from narrowcast.model.plan import Plan
+from narrowcast.model.interest_tables import names_of
+from narrowcast.plans.channels.result import ChannelsPlan
 
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A plan's tables as arrays over its flows, users, sessions and groups; groups and sessions as numbered there.
+    """A plan as arrays over its flows, users, sessions and groups; groups and sessions as numbered there.
 
     `session` and `group` are per flow, −1 for one that no group carries. `joins` is users × groups, `unicast`
     marks the pairs of the interest that are sent apart.
@@ -109,35 +109,20 @@ class Served:
         return [(int(k), float(self.interest.rates[k])) for k in top]
 
 
-def served(plan: Plan) -> Served:
-    """Read a channels or hybrid plan."""
-    interest = interest_of(plan)
-    flow_at = {name: i for i, name in enumerate(interest.flow_names or ())}
-    user_at = {name: i for i, name in enumerate(interest.user_names or ())}
-    session = np.full(interest.n_flows, -1)
-    table = plan.tables["flow_session"]
-    session[[flow_at[str(f)] for f in table["flow"].to_pylist()]] = table["session"].to_numpy()
-    table = plan.tables["session_group"]
-    group_of = np.full(int(max(table["session"].to_numpy().max(initial=-1), session.max(initial=-1))) + 1, -1)
-    group_of[table["session"].to_numpy()] = table["group"].to_numpy()
-    group = np.full(interest.n_flows, -1)
-    group[session >= 0] = group_of[session[session >= 0]]
-    table = plan.tables["subscriber_group"]
-    joined = table["group"].to_numpy()
-    who = np.array([user_at[str(s)] for s in table["subscriber"].to_pylist()], np.int64)
-    n_groups = int(max(joined.max(initial=-1), group_of.max(initial=-1))) + 1
+def served(plan: ChannelsPlan) -> Served:
+    """A plan as its receivers see it."""
+    interest = _named(plan.interest)
+    who, joined = plan.joins
+    n_groups = int(max(joined.max(initial=-1), plan.group_of_session.max(initial=-1))) + 1
     joins = sparse.csr_matrix((np.ones(who.size), (who, joined)), shape=(interest.n_users, n_groups))
-    apart = np.zeros(interest.n_pairs, np.bool_)
-    if "unicast" in plan.tables:
-        table = plan.tables["unicast"]
-        flows = np.array([flow_at[str(f)] for f in table["flow"].to_pylist()], np.int64)
-        users = np.array([user_at[str(s)] for s in table["subscriber"].to_pylist()], np.int64)
-        key = interest.flow_of_pair * interest.n_users + interest.users
-        apart = np.isin(key, flows * interest.n_users + users)
-    alpha, beta = (float(plan.parameters.get(name, 1.0)) for name in ("alpha", "beta"))
-    if plan.kind == "hybrid":
-        alpha, beta = float(plan.parameters.get("weights", (1.0,))[0]), float(plan.parameters.get("beta", 0.0))
-    return Served(interest, session, group, joins, apart, alpha, beta)
+    return Served(interest, plan.session_of_flow, plan.group_of_flow, joins, plan.by_unicast, plan.alpha, plan.beta)
+
+
+def _named(interest: Interest) -> Interest:
+    """The same with names; numbers stand for those that have none."""
+    flows = names_of(interest.flow_names, range(interest.n_flows)).to_pylist()
+    users = names_of(interest.user_names, range(interest.n_users)).to_pylist()
+    return replace(interest, flow_names=tuple(flows), user_names=tuple(users))
 
 
 def _sums(places: Ints, amounts: Floats, n: int) -> Floats:
