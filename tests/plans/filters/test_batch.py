@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import narrowcast as nc
 from naive.filter_problems import complete_binary
 from narrowcast.errors import InputError
-from narrowcast.plans.filters import Activate, Fleet, Migrate, Passivate, Spawn, orders
+from narrowcast.plans.filters.api import Activate, Fleet, Migrate, Passivate, Spawn, orders
 
 
 def drifting(seed, batches=12, **options):

@@ -9,24 +9,21 @@ import pyarrow as pa
 import pytest
 
 import narrowcast as nc
-from narrowcast.model.plan import Plan
-from narrowcast.plans.filters.judge.faults import filters_cost, filters_faults
-from narrowcast.plans.filters.result import as_plan
+from narrowcast.model.plan import Tables
+from narrowcast.plans.filters import judge
 
 
-def some_plan(seed: int) -> Plan:
+def some_plan(seed: int) -> Tables:
     demand = nc.workloads.tree_demand(kind="uniform", levels=4, items=12, p=0.3, seed=seed)
     tree = nc.Tree(demand.tree.parents, names=[f"v{i}" for i in range(demand.tree.n)])
-    placed = nc.filters.place(tree, demand.flow, k=3)
-    cost = {"traffic": placed.traffic, "total": placed.traffic}
-    return as_plan(tree, demand.flow, placed.filters, cost=cost, parameters={"k": 3})
+    return nc.filters.place(tree, demand.flow, k=3).to_tables()
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_optimal_plan_is_sound_and_costs_what_it_says(seed: int) -> None:
     plan = some_plan(seed)
-    assert filters_faults(plan) == []
-    assert filters_cost(plan)["traffic"] == pytest.approx(plan.cost["traffic"], rel=1e-12)
+    assert judge.faults(plan) == []
+    assert judge.cost(plan)["traffic"] == pytest.approx(plan.cost["traffic"], rel=1e-12)
 
 
 def test_a_changed_load_flow_parent_or_filter_is_caught() -> None:
@@ -40,10 +37,10 @@ def test_a_changed_load_flow_parent_or_filter_is_caught() -> None:
             values[row] += change
             at = trees.column_names.index(column)
             damaged = trees.set_column(at, column, pa.array(values, trees[column].type))
-            assert filters_faults(replace(plan, tables={**plan.tables, "trees": damaged}))
+            assert judge.faults(replace(plan, tables={**plan.tables, "trees": damaged}))
         leaf = trees["node"][trees.num_rows - 1].as_py()
         moved = pa.table({"node": [leaf, *filters["node"].to_pylist()[1:]]})
-        assert filters_faults(replace(plan, tables={**plan.tables, "filters": moved}))
+        assert judge.faults(replace(plan, tables={**plan.tables, "filters": moved}))
 
 
 def test_parents_in_a_circle_are_caught() -> None:
@@ -54,4 +51,4 @@ def test_parents_in_a_circle_are_caught() -> None:
     parents[3] = trees["node"][1].as_py()
     at = trees.column_names.index("parent")
     damaged = trees.set_column(at, "parent", pa.array(parents))
-    assert "the parents do not form a tree" in filters_faults(replace(plan, tables={**plan.tables, "trees": damaged}))
+    assert "the parents do not form a tree" in judge.faults(replace(plan, tables={**plan.tables, "trees": damaged}))

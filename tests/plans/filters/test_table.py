@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrowcast.plans.filters import Forward, SubscriptionTable, Withdraw
+from narrowcast.plans.filters.api import Forward, SubscriptionTable, Withdraw
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def test_random_changes_leave_the_state_of_a_fresh_start(seed, objective):
     rng = np.random.default_rng(seed)
     n_items, leaves = size.size, tree.leaves
     counts = np.zeros((tree.n, n_items), int)
-    watch = nc.filters.Watch(tree, [], [], size=size, objective=objective, filter_delay=0.5, link_delay=2.0)
+    watch = nc.filters.TreeWatch(tree, [], [], size=size, objective=objective, filter_delay=0.5, link_delay=2.0)
     for _ in range(5):
         leaf, item = rng.choice(leaves, 20), rng.integers(0, n_items, 20)
         np.add.at(counts, (leaf, item), 1)
@@ -54,7 +54,7 @@ def test_random_changes_leave_the_state_of_a_fresh_start(seed, objective):
 def test_a_subscription_somebody_else_has_changes_one_vertex_only():
     tree = complete_binary(10)
     a, b = tree.leaves[:2].tolist()
-    watch = nc.filters.Watch(tree, [a], [0], n_items=5)
+    watch = nc.filters.TreeWatch(tree, [a], [0], n_items=5)
     assert watch.change(subscribe=([b], [0])) == 1  # its sibling's path has it already
     assert watch.change(subscribe=([b], [1])) == 10  # nobody has: up to the root
     assert watch.change(unsubscribe=([b], [0])) == 1
@@ -63,7 +63,7 @@ def test_a_subscription_somebody_else_has_changes_one_vertex_only():
 
 def test_unsubscribing_what_nobody_has_changes_nothing():
     tree = complete_binary(3)
-    watch = nc.filters.Watch(tree, [3, 4], [0, 1], n_items=4)
+    watch = nc.filters.TreeWatch(tree, [3, 4], [0, 1], n_items=4)
     before = watch.flow
     with pytest.raises(InputError, match="vertex 5 never subscribed item 1"):
         watch.change(subscribe=([6], [2]), unsubscribe=([3, 5], [0, 1]))
@@ -72,7 +72,7 @@ def test_unsubscribing_what_nobody_has_changes_nothing():
 
 
 def test_unknown_items_are_refused():
-    watch = nc.filters.Watch(complete_binary(3), [3], [0])
+    watch = nc.filters.TreeWatch(complete_binary(3), [3], [0])
     with pytest.raises(InputError, match="this watch knows items 0 to 0"):
         watch.change(subscribe=([3], [1]))
 
@@ -81,7 +81,7 @@ def test_the_table_grows_with_the_demand_and_forgets_what_is_gone():
     tree = recursive_tree(5_000, seed=1)
     rng = np.random.default_rng(1)
     leaf, item = rng.choice(tree.leaves, 20_000), rng.integers(0, 1000, 20_000)
-    watch = nc.filters.Watch(tree, leaf, item)
+    watch = nc.filters.TreeWatch(tree, leaf, item)
     assert watch.flow.tolist() == nc.filters.flow_from_demand(tree, leaf, item).tolist()
     watch.change(unsubscribe=(leaf, item))
     assert not watch.flow.any()
@@ -93,7 +93,7 @@ def test_the_watch_improves_as_the_function_does():
     pairs = [(v, i) for v, items in enumerate(wanted) for i in sorted(items)]
     leaf, item = zip(*pairs, strict=True)
     start = np.flatnonzero(tree.can_filter)[:4]
-    watch = nc.filters.Watch(tree, leaf, item, size=size, filters=start)
+    watch = nc.filters.TreeWatch(tree, leaf, item, size=size, filters=start)
     r = nc.filters.improve(tree, f, start, moves=3)
     assert watch.improve(3) == r.moves
     assert watch.filters.tolist() == r.filters.tolist()

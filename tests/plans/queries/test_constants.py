@@ -10,7 +10,7 @@ from narrowcast.errors import InputError
 
 
 def test_the_worked_constants_follow_from_the_prices():
-    prices = nc.queries.Prices()
+    prices = nc.queries.AnswerPrices()
     assert prices.server_second == pytest.approx(0.003171, abs=5e-7)
     assert prices.network_megabyte == pytest.approx(0.0007956, abs=2e-7)
     assert prices.client_second == pytest.approx(0.0000463, abs=5e-8)

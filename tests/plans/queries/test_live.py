@@ -17,7 +17,7 @@ from plans.queries.rectangles import BASE
 def test_after_every_change_each_query_is_in_exactly_one_set_and_the_cost_is_the_definitions(seed):
     rng = np.random.default_rng(seed)
     boxes = nc.workloads.rectangles(n=12, seed=seed)
-    live = nc.queries.LivePlan(boxes[:4], **BASE)
+    live = nc.queries.LiveQueries(boxes[:4], **BASE)
     there = dict(enumerate(boxes[:4]))
     for box in boxes[4:]:
         there[live.add(box)] = box
@@ -32,7 +32,7 @@ def test_after_every_change_each_query_is_in_exactly_one_set_and_the_cost_is_the
 def test_a_plan_that_grew_one_by_one_is_about_as_good_as_one_made_at_once():
     for seed in range(5):
         boxes = nc.workloads.rectangles(n=100, seed=seed)
-        live = nc.queries.LivePlan(**BASE)
+        live = nc.queries.LiveQueries(**BASE)
         for box in boxes:
             live.add(box)
         whole = nc.queries.merge(boxes, **BASE)
@@ -47,9 +47,9 @@ def test_a_plan_that_grew_one_by_one_is_about_as_good_as_one_made_at_once():
 
 
 def test_a_new_query_can_bring_two_sets_together_and_its_leaving_part_them():
-    live = nc.queries.LivePlan([[[0, 1]], [[2, 3]]], km=1, kt=1, ku=0.1)
+    live = nc.queries.LiveQueries([[[0, 1]], [[2, 3]]], km=1, kt=1, ku=0.1)
     assert live.sets == ((0,), (1,)) or live.sets == ((0, 1),)
-    live = nc.queries.LivePlan([[[0, 4]], [[5, 9]]], km=0.5, kt=1, ku=0.01)
+    live = nc.queries.LiveQueries([[[0, 4]], [[5, 9]]], km=0.5, kt=1, ku=0.01)
     assert live.sets == ((0,), (1,))
     bridge = live.add([[0, 9]])
     assert live.sets == ((0, 1, 2),)
@@ -59,7 +59,7 @@ def test_a_new_query_can_bring_two_sets_together_and_its_leaving_part_them():
 
 @pytest.mark.parametrize("procedure", ["polygon", "exact"])
 def test_every_procedure_can_change(procedure):
-    live = nc.queries.LivePlan(procedure=procedure, km=1e-3, kt=3e-5, ku=1e-6)
+    live = nc.queries.LiveQueries(procedure=procedure, km=1e-3, kt=3e-5, ku=1e-6)
     boxes = nc.workloads.rectangles(n=8, seed=4)
     for box in boxes:
         live.add(box)
@@ -73,7 +73,7 @@ def test_every_procedure_can_change(procedure):
 
 
 def test_what_is_not_there_cannot_go_and_a_box_of_other_dimensions_cannot_come():
-    live = nc.queries.LivePlan([[[0, 1]]])
+    live = nc.queries.LiveQueries([[[0, 1]]])
     with pytest.raises(InputError, match="query 3"):
         live.remove(3)
     with pytest.raises(InputError, match="2 dimensions"):

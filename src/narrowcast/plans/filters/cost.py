@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -44,6 +47,33 @@ def delay(tree: Tree, flow: ArrayLike, filters: ArrayLike, *, filter_delay: floa
     form = delay_objective(tree, filter_delay, link_delay)
     mask, f = filter_mask(tree, filters), flow_array(tree, flow)
     return float(cost(tree.order, tree.parents, f, form.weight, form.price, mask))
+
+
+def objective_value(tree: Tree, flow: ArrayLike, filters: ArrayLike, parameters: Mapping[str, Any]) -> float:
+    """What the parameters of a plan make small, for any filters: traffic, delay, or both and a price per filter. O(n).
+
+    >>> tree = Tree([-1, 0, 0, 1, 1])
+    >>> objective_value(tree, [3, 2, 1, 1, 1], [0], {"objective": "both", "price": 2.0, "filter_delay": 1.0})
+    21.0
+    """
+    objective = parameters.get("objective", "traffic")
+    if objective == "traffic":
+        return traffic(tree, flow, filters)
+    late = delay(tree, flow, filters, **delays_in(parameters))
+    if objective == "delay":
+        return late
+    a, b, price = (float(parameters.get(name, WEIGHTS[name])) for name in WEIGHTS)
+    return a * traffic(tree, flow, filters) + b * late + price * int(filter_mask(tree, filters).sum())
+
+
+# What a plan is made with where nobody says otherwise.
+DELAYS = {"filter_delay": 0.0, "link_delay": 1.0}
+WEIGHTS = {"traffic_weight": 1.0, "delay_weight": 1.0, "price": 0.0}
+
+
+def delays_in(parameters: Mapping[str, Any]) -> dict[str, float]:
+    """The delays of a filter and of a link among the parameters of a plan."""
+    return {name: float(parameters.get(name, default)) for name, default in DELAYS.items()}
 
 
 def loads(tree: Tree, flow: ArrayLike, filters: ArrayLike) -> NDArray[np.float64]:

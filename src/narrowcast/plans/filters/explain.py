@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,11 @@ import numpy as np
 from narrowcast.errors import PlanError
 from narrowcast.evaluate.explanation import Choice, Explanation, Unwanted, place_of, ranked, several, worst
 from narrowcast.model.arrays import Bools, Floats
-from narrowcast.model.plan import Plan
-from narrowcast.plans.filters.judge.carried import Carried, carried, tree_faults
+from narrowcast.model.plan import Tables
+from narrowcast.plans.filters.judge.carried import CarriedTree, carried, tree_faults
 
 
-def explain_node(plan: Plan, name: str) -> Explanation:
+def explain_node(plan: Tables, name: str) -> Explanation:
     """What comes to a node and what is wanted below it, what a filter there is worth, and the next best places.
 
     Every choice is priced exactly, all nodes in one walk: O(vertices · filters).
@@ -41,7 +41,7 @@ def explain_node(plan: Plan, name: str) -> Explanation:
     )
 
 
-def _headline(read: Carried, v: int, arrives: float, choices: list[Choice], here: bool) -> str:
+def _headline(read: CarriedTree, v: int, arrives: float, choices: list[Choice], here: bool) -> str:
     name, wanted = read.names[v], float(read.flow[v])
     start = f"{arrives:.4g} arrives at {name}, {wanted:.4g} of it is wanted below"
     if here:
@@ -53,7 +53,7 @@ def _headline(read: Carried, v: int, arrives: float, choices: list[Choice], here
     return f"{start}; a filter there would save {-choices[0].change:.4g} of {read.objective}"
 
 
-def _choices(plan: Plan, read: Carried, v: int, cost: float) -> Iterator[Choice]:
+def _choices(plan: Tables, read: CarriedTree, v: int, cost: float) -> Iterator[Choice]:
     """For a filter: none here, or here no more but there. For none: one more here, or here instead of there."""
     gains = worth(read, read.filters)
     if read.filters[v]:
@@ -78,7 +78,7 @@ def _choices(plan: Plan, read: Carried, v: int, cost: float) -> Iterator[Choice]
         yield Choice(f"here instead of at {read.names[u]}", after, after - cost)
 
 
-def worth(read: Carried, filters: Bools) -> Floats:
+def worth(read: CarriedTree, filters: Bools) -> Floats:
     """What a filter at each vertex saves against none there, all other filters as they are. O(vertices).
 
     What arrives at v would go on below its children as far as the next filter; with a filter it is what
@@ -95,9 +95,11 @@ def worth(read: Carried, filters: Bools) -> Floats:
     return saved
 
 
-def _children(read: Carried, v: int) -> list[int]:
+def _children(read: CarriedTree, v: int) -> list[int]:
     found: list[int] = np.flatnonzero(read.parents == v).tolist()
     return found
 
 
-FILTERS: dict[str, Callable[[Plan, Any], Explanation]] = {"node": explain_node}
+def explained(plan: Tables) -> Mapping[str, Callable[[Tables, Any], Explanation]]:
+    """What can be asked about."""
+    return {"node": explain_node}

@@ -27,20 +27,20 @@ SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Objective:
+class WeightedObjective:
     """Per vertex: the cost of one unit of flow on the link into it, and of a filter at it."""
 
     weight: Floats
     price: Floats
 
 
-def traffic_objective(tree: Tree) -> Objective:
-    return Objective(np.array(tree.link_cost), np.zeros(tree.n))
+def traffic_objective(tree: Tree) -> WeightedObjective:
+    return WeightedObjective(np.array(tree.link_cost), np.zeros(tree.n))
 
 
-def delay_objective(tree: Tree, filter_delay: float, link_delay: float) -> Objective:
+def delay_objective(tree: Tree, filter_delay: float, link_delay: float) -> WeightedObjective:
     users = below(tree.order, tree.parents, tree.users)
-    return Objective(amount("link_delay", link_delay) * users, amount("filter_delay", filter_delay) * users)
+    return WeightedObjective(amount("link_delay", link_delay) * users, amount("filter_delay", filter_delay) * users)
 
 
 def amount(name: str, value: float) -> float:
@@ -172,7 +172,7 @@ class Walked:
         return np.sort(self.vertex[chosen])
 
 
-def walked(tree: Tree, flow: Floats, objective: Objective) -> Walked:
+def walked(tree: Tree, flow: Floats, objective: WeightedObjective) -> Walked:
     """Relabel in walk order and cut off what can host no filter. O(n)."""
     walk = walk_of(tree)
     core = core_of(walk.parent, flow[walk.vertex], objective.weight[walk.vertex], tree.can_filter[walk.vertex])

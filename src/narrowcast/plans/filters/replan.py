@@ -13,10 +13,10 @@ from narrowcast.errors import UnsupportedError
 from narrowcast.model import Tree
 from narrowcast.model.arrays import Floats, Ints
 from narrowcast.model.demand import Demand
-from narrowcast.model.plan import Plan
-from narrowcast.plans import filters
 from narrowcast.plans.continued import Budget, Change
-from narrowcast.plans.filters.result import as_plan
+from narrowcast.plans.filters import api as filters
+from narrowcast.plans.filters.cost import delays_in, objective_value
+from narrowcast.plans.filters.result import FiltersPlan, TreeDemand, placed
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,43 +34,25 @@ class ContinuedFilters:
     parameters: Mapping[str, Any]
 
     @classmethod
-    def of(cls, plan: Plan, demand: Demand) -> ContinuedFilters:
-        """A plan from its folder, under the demand of now."""
-        if plan.parameters.get("objective", "traffic") not in ("traffic", "delay"):
+    def of(cls, plan: FiltersPlan, demand: Demand) -> ContinuedFilters:
+        """A plan, under the demand of now."""
+        if plan.goal not in ("traffic", "delay"):
             raise UnsupportedError(
-                "filters for traffic and delay at once do not move by flips", works=("traffic", "delay")
+                f"adapt does not support filters for objective {plan.goal!r} yet", works=("traffic", "delay")
             )
-        rows = plan.tables["trees"]
-        names = rows["node"].to_pylist()
-        place = {name: v for v, name in enumerate(names)}
-        parents = [-1 if name is None else place[name] for name in rows["parent"].to_pylist()]
-        extra = {name: rows[name].to_numpy(zero_copy_only=False) for name in ("link_cost", "can_filter", "users")
-                 if name in rows.column_names}  # fmt: skip
-        at = np.array([place[name] for name in plan.tables["filters"]["node"].to_pylist()], np.int64)
-        tree = Tree(parents, names=names, **extra)
-        return cls(tree, rows["flow"].to_numpy(), np.sort(at), plan.parameters).under(demand)
+        return cls(plan.tree, plan.flow, plan.filters, plan.parameters).under(demand)
 
     @property
     def size(self) -> int:
         return int(self.filters.size)
 
     @property
-    def _delays(self) -> dict[str, float]:
-        defaults = (("filter_delay", 0.0), ("link_delay", 1.0))
-        return {name: float(self.parameters.get(name, default)) for name, default in defaults}
-
-    @property
     def _for_delay(self) -> bool:
         return bool(self.parameters.get("objective", "traffic") == "delay")
 
-    def _value(self, some: Any) -> float:
-        if self._for_delay:
-            return float(filters.delay(self.tree, self.flow, some, **self._delays))
-        return float(filters.traffic(self.tree, self.flow, some))
-
     @cached_property
     def cost(self) -> float:
-        return self._value(self.filters)
+        return objective_value(self.tree, self.flow, self.filters, self.parameters)
 
     def under(self, demand: Demand) -> ContinuedFilters:
         interest = demand.interest
@@ -85,14 +67,15 @@ class ContinuedFilters:
         moves = max(self.size, 1) if budget.moves is None else budget.moves
         found = filters.improve(
             self.tree, self.flow, self.filters, "delay" if self._for_delay else "traffic", moves,
-            migration_cost=budget.least, k=self.parameters.get("k"), **self._delays,
+            migration_cost=budget.least, k=self.parameters.get("k"), **delays_in(self.parameters),
         )  # fmt: skip
         return replace(self, filters=found.filters)
 
     def anew(self) -> ContinuedFilters:
         """The optimum for the demand of now."""
         if self._for_delay:
-            return replace(self, filters=filters.place_for_delay(self.tree, self.flow, **self._delays).filters)
+            delays = delays_in(self.parameters)
+            return replace(self, filters=filters.place_for_delay(self.tree, self.flow, **delays).filters)
         return replace(self, filters=filters.place(self.tree, self.flow, int(self.parameters.get("k", 15))).filters)
 
     def reorganised(self, least: float) -> ContinuedFilters:
@@ -102,11 +85,8 @@ class ContinuedFilters:
         come, go = (np.setdiff1d(a, b).size for a, b in ((other.filters, self.filters), (self.filters, other.filters)))
         return Change(int(max(come, go)), 0, 0.0)
 
-    def plan(self) -> Plan:
-        everywhere = np.flatnonzero(self.tree.can_filter)
-        return as_plan(
-            self.tree, self.flow, self.filters,
-            cost={"total": self.cost, "traffic": float(filters.traffic(self.tree, self.flow, self.filters))},
-            parameters=self.parameters,
-            baselines={"no filter": self._value([]), "every vertex": self._value(everywhere)},
-        )  # fmt: skip
+    def plan(self) -> FiltersPlan:
+        return placed(TreeDemand(self.tree, self.flow), self.filters, self.parameters, total=self.cost)
+
+
+continued = ContinuedFilters.of

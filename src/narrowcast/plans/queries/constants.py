@@ -49,7 +49,7 @@ class Constants:
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class AnswerPrices:
     """What the constants are made of; the defaults are the paper's worked example (§7.2), in dollars.
 
     A server of 100,000 amortised over two years with 50,000 a year to run it answers an empty query in a
@@ -88,7 +88,7 @@ class Prices:
         return self.battery / (self.battery_minutes * 60)
 
 
-def worked_constants(prices: Prices | None = None) -> Constants:
+def worked_constants(prices: AnswerPrices | None = None) -> Constants:
     """The model's constants from prices: the server keeps K_A, `folded` gives the paper's three.
 
     >>> km, kt, ku = worked_constants().folded
@@ -97,7 +97,7 @@ def worked_constants(prices: Prices | None = None) -> Constants:
 
     The paper prints K_T as 0.000032, its digits cut off; rounded it is 0.000033.
     """
-    p = Prices() if prices is None else prices
+    p = AnswerPrices() if prices is None else prices
     return Constants(
         km=p.network_megabyte * p.megabytes_per_query,
         kt=p.network_megabyte * p.megabytes_per_object,

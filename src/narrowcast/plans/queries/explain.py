@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from narrowcast.errors import PlanError
 from narrowcast.evaluate.explanation import Choice, Explanation, Unwanted, place_of, ranked, several, worst
-from narrowcast.model.plan import Plan
-from narrowcast.plans.queries.judge import Floats, Name, QueryTables, combinations, constants, queries_cost, union_area
+from narrowcast.model.plan import Tables
+from narrowcast.plans.queries.judge import Floats, Name, QueryTables, combinations, constants, cost, union_area
 
 MEASURE = "cost of answering"
 # A polygon is a disjunction of at most so many boxes.
 POLYGON = 4
 
 
-class _Case:
+class _QueryCase:
     """A plan's sets, and what any set of its queries would cost."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Tables) -> None:
         self.plan, self.read = plan, QueryTables(plan)
         if self.read.broken:
             raise PlanError(f"the plan cannot be explained: {self.read.broken[0]}")
         self.by_area = plan.parameters.get("size") == "area"
         self.k, self.procedure = constants(plan), plan.parameters.get("procedure", "rectangle")
-        self.cost = queries_cost(plan).get("total") if self.by_area else plan.cost.get("total")
+        self.cost = cost(plan).get("total") if self.by_area else plan.cost.get("total")
 
     def boxes(self, names: list[Name]) -> Floats:
         return np.array([self.read.queries[name] for name in names])
@@ -61,9 +61,9 @@ class _Case:
         return Explanation("queries", subject, headline, facts, MEASURE, self.cost, worst(unwanted), found)
 
 
-def explain_query(plan: Plan, name: str) -> Explanation:
+def explain_query(plan: Tables, name: str) -> Explanation:
     """Which set answers a query, what it hears beside its answer, and every other set it could be in."""
-    case = _Case(plan)
+    case = _QueryCase(plan)
     mine = _named(case, name)
     at = next(s for s, members in case.read.members.items() if mine in members)
     members = case.read.members[at]
@@ -80,9 +80,9 @@ def explain_query(plan: Plan, name: str) -> Explanation:
     return case.explained(f"query {_text(mine)}", headline, facts, [Unwanted(_text(mine), extra)], choices)
 
 
-def explain_set(plan: Plan, number: int) -> Explanation:
+def explain_set(plan: Tables, number: int) -> Explanation:
     """What a merged query answers, what each of its queries hears in vain, and what other sets would cost."""
-    case = _Case(plan)
+    case = _QueryCase(plan)
     at = [*case.read.members][place_of("channel", str(number), [str(s) for s in case.read.members])]
     members = case.read.members[at]
     facts: dict[str, Any] = {"queries": [_text(m) for m in members][:20], "n_queries": len(members),
@@ -95,9 +95,9 @@ def explain_set(plan: Plan, number: int) -> Explanation:
     return case.explained(f"set {at}", headline, facts, unwanted, _set_choices(case, at))
 
 
-def explain_client(plan: Plan, name: str) -> Explanation:
+def explain_client(plan: Tables, name: str) -> Explanation:
     """What a client asks, which sets answer, what it hears in vain, and the best change for each of its queries."""
-    case = _Case(plan)
+    case = _QueryCase(plan)
     mine = _of_client(case, name)
     home = {m: s for s, members in case.read.members.items() for m in members if m in mine}
     headline = f"{name} asks {several(len(mine), 'query')}, answered by {several(len(set(home.values())), 'set')}"
@@ -113,7 +113,7 @@ def explain_client(plan: Plan, name: str) -> Explanation:
     return case.explained(f"subscriber {name}", headline, facts, unwanted, choices)
 
 
-def _other_sets(case: _Case, mine: Name, at: Any) -> Iterator[Choice]:
+def _other_sets(case: _QueryCase, mine: Name, at: Any) -> Iterator[Choice]:
     rest = [m for m in case.read.members[at] if m != mine]
     if rest:
         yield case.choice("alone", [[*rest, mine]], [rest, [mine]])
@@ -122,7 +122,7 @@ def _other_sets(case: _Case, mine: Name, at: Any) -> Iterator[Choice]:
             yield case.choice(f"in set {other}", [[*rest, mine], members], [rest, [*members, mine]])
 
 
-def _set_choices(case: _Case, at: Any) -> Iterator[Choice]:
+def _set_choices(case: _QueryCase, at: Any) -> Iterator[Choice]:
     members = case.read.members[at]
     if len(members) > 1:
         yield case.choice("every query apart", [members], [[m] for m in members])
@@ -162,7 +162,7 @@ def _areas(boxes: Floats) -> Floats:
     return sizes
 
 
-def _named(case: _Case, name: str) -> Name:
+def _named(case: _QueryCase, name: str) -> Name:
     """A query by its name, or by `name of client` where clients use the same names."""
     known = [*case.read.queries]
     plain = [k for k in known if k[0] == name]
@@ -170,7 +170,7 @@ def _named(case: _Case, name: str) -> Name:
     return found
 
 
-def _of_client(case: _Case, name: str) -> list[Name]:
+def _of_client(case: _QueryCase, name: str) -> list[Name]:
     clients = [str(k[1]) for k in case.read.queries if len(k) > 1]
     place_of("subscriber", name, clients)
     return [k for k in case.read.queries if str(k[1]) == name]
@@ -180,8 +180,6 @@ def _text(name: Name) -> str:
     return " of ".join(map(str, name))
 
 
-QUERIES: dict[str, Callable[[Plan, Any], Explanation]] = {
-    "query": explain_query,
-    "channel": explain_set,
-    "subscriber": explain_client,
-}
+def explained(plan: Tables) -> Mapping[str, Callable[[Tables, Any], Explanation]]:
+    """What can be asked about."""
+    return {"query": explain_query, "channel": explain_set, "subscriber": explain_client}

@@ -16,15 +16,23 @@ from numpy.typing import NDArray
 
 from narrowcast.evaluate.columns import constant
 from narrowcast.evaluate.compare import same
-from narrowcast.model.plan import Plan
+from narrowcast.model.plan import Tables
 
 Floats = NDArray[np.float64]
 PROCEDURES = ("rectangle", "polygon", "exact")
-SIZES = ("area", "counts", "histogram")
+SIZES = ("area", "counts", "histogram", "function")
 Name = tuple[object, ...]  # (query,) or (query, client)
 
+COLUMNS: Mapping[str, Sequence[str]] = {
+    "queries": ("query", "dimension", "low", "high"),
+    "merges": ("query", "set"),
+    "channels": ("set", "piece", "dimension", "low", "high"),
+}
+OPTIONAL: Sequence[str] = ()
+BOUNDED = "total"
 
-def queries_faults(plan: Plan) -> list[str]:
+
+def faults(plan: Tables) -> list[str]:
     """Every way in which the plan is unsound; an empty list is a sound plan. O(members · pieces of a set).
 
     A query that only several pieces together would cover counts as cut short: no procedure makes that,
@@ -33,7 +41,7 @@ def queries_faults(plan: Plan) -> list[str]:
     return list(_faults(QueryTables(plan)))
 
 
-def queries_cost(plan: Plan) -> dict[str, float]:
+def cost(plan: Tables) -> dict[str, float]:
     """The terms of the plan's cost, from K_A·work + K_M·|M| + K_T·size(M) + K_U·U.
 
     All of them where the plan says that sizes are areas (parameter `size`); where they were counted in data
@@ -64,10 +72,18 @@ def queries_cost(plan: Plan) -> dict[str, float]:
     return {"total": sum(terms.values()), **terms}
 
 
+def checked(plan: Tables) -> Sequence[str]:
+    """What was looked at, in words."""
+    return (
+        "every query lies inside the merged query that answers it",
+        "no merged query is wider than its queries need",
+    )
+
+
 class QueryTables:
     """The tables as boxes by name: of each query, and of each piece of each set; and what is wrong with them."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Tables) -> None:
         self.broken: list[str] = []
         if plan.parameters.get("procedure", "rectangle") not in PROCEDURES:
             self.broken.append(f"parameter procedure is {plan.parameters.get('procedure')!r}")
@@ -170,7 +186,7 @@ def _baseline(read: QueryTables) -> Iterator[str]:
         yield f"every query apart costs {found}, the plan says {said}"
 
 
-def constants(plan: Plan) -> dict[str, float]:
+def constants(plan: Tables) -> dict[str, float]:
     """The constants of the cost model, as the plan has them."""
     return {name: constant(plan, name, float("nan")) for name in ("km", "kt", "ku", "ka", "per_query", "per_object")}
 

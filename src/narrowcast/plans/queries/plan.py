@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from numpy.typing import ArrayLike
 
 from narrowcast.errors import InputError
 from narrowcast.plans.queries.boxes import as_boxes
 from narrowcast.plans.queries.constants import KM, KT, KU, Constants
-from narrowcast.plans.queries.merged import CostTerms, MergePlan, box_plan, check_cover
 from narrowcast.plans.queries.methods.cluster import INNER, Algorithm, Cluster
 from narrowcast.plans.queries.methods.directed import Directed
 from narrowcast.plans.queries.methods.exhaustive import Exhaustive
 from narrowcast.plans.queries.methods.pair import Pair
 from narrowcast.plans.queries.methods.partition import Partition
-from narrowcast.plans.queries.problem import BoxProblem, total_terms
-from narrowcast.plans.queries.procedures import Procedure, as_procedure
+from narrowcast.plans.queries.problem import BoxProblem, CostTerms, check_cover, total_terms
+from narrowcast.plans.queries.procedures import MergeProcedure, as_procedure
+from narrowcast.plans.queries.result import QueriesPlan, QueryDemand, merged_plan
 from narrowcast.plans.queries.sizes import Area, GridHistogram, PointCounts, SizeFunction, as_sizes
 
 METHODS: dict[str, type] = {
@@ -38,14 +38,14 @@ def merge(
     kt: float = KT,
     ku: float = KU,
     ka: float = 0.0,
-    procedure: str | Procedure = "rectangle",
+    procedure: str | MergeProcedure = "rectangle",
     size: Size = None,
     seed: int = 0,
     starts: int = 50,
     inner: str = "pair",
     metric: str = "heuristic",
     constants: Constants | None = None,
-) -> MergePlan:
+) -> QueriesPlan:
     """Answer many overlapping range queries by few merged ones (Crespo et al.).
 
     `boxes` is (n, d, 2), closed lows and highs. Methods: `partition` (exact, at most 22), `exhaustive`
@@ -58,8 +58,78 @@ def merge(
     (((0, 1, 2),), 74.0, 75.0)
     """
     chosen = algorithm(method, starts, inner, metric)
-    problem = _problem(boxes, constants or Constants(km, kt, ku, ka), procedure, size)
-    return box_plan(problem, chosen(problem, seed=seed), method, seed)
+    given = as_boxes(boxes, finite=False)
+    demand = QueryDemand(given, tuple(f"x{j}" for j in range(given.shape[1])))
+    problem = _problem(given, constants or Constants(km, kt, ku, ka), procedure, size)
+    return merged_plan(demand, problem, chosen(problem, seed=seed), method, seed)
+
+
+def make(
+    demand: QueryDemand,
+    method: str = "pair",
+    procedure: str | MergeProcedure = "rectangle",
+    km: float = KM,
+    kt: float = KT,
+    ku: float = KU,
+    ka: float = 0.0,
+    per_query: float = 1.0,
+    per_object: float = 0.01,
+    size: Size = None,
+    seed: int = 0,
+    starts: int | None = None,
+    inner: str | None = None,
+    metric: str | None = None,
+) -> QueriesPlan:
+    """Answer range queries that have names by few merged ones: `merge`, for a demand.
+
+    Parameters
+    ----------
+    demand : the queries as boxes, with the names of their attributes
+    method : "pair", "directed", "cluster", "partition" or "exhaustive"
+    procedure : how a set is answered: "rectangle", "polygon" or "exact"
+    km, kt, ku, ka, per_query, per_object : the constants of the cost; see `Constants`
+    size : None for areas, a GridHistogram, a PointCounts, or a function of (m, d, 2) boxes
+    seed : for `directed`
+    starts : directed, or cluster with inner="directed": how many starts; 50 by default
+    inner, metric : cluster: the method inside each cluster, "pair" by default; "heuristic" or "gain"
+
+    Returns
+    -------
+    QueriesPlan : the sets, their merged queries, and the cost
+
+    Raises
+    ------
+    InputError : an unknown name, or a parameter that the method does not use
+
+    >>> two = QueryDemand([[[0, 2]], [[1, 3]]], ("price",), names=("a", "b"))
+    >>> make(two, km=1, kt=1, ku=0.1).sets
+    ((0, 1),)
+    >>> make(two, starts=3)
+    Traceback (most recent call last):
+    narrowcast.errors.InputError: starts must be left out for method 'pair', got 3
+    """
+    _check_demand(demand)
+    _refuse_unused(method, {"starts": starts, "inner": inner, "metric": metric})
+    chosen = algorithm(method, 50 if starts is None else starts, inner or "pair", metric or "heuristic")
+    problem = _problem(demand.boxes, Constants(km, kt, ku, ka, per_query, per_object), procedure, size)
+    return merged_plan(demand, problem, chosen(problem, seed=seed), method, seed)
+
+
+def _check_demand(demand: object) -> None:
+    if not isinstance(demand, QueryDemand):
+        got = type(demand).__name__
+        hint = "It holds boxes and the names of their attributes"
+        raise InputError(f"demand must be a QueryDemand, got {got}. {hint}", name="demand", got=got)
+
+
+def _refuse_unused(method: str, given: Mapping[str, object]) -> None:
+    _known("method", method, METHODS)
+    uses = {"directed": ("starts",), "cluster": ("inner", "metric")}.get(method, ())
+    if method == "cluster" and given["inner"] == "directed":
+        uses = (*uses, "starts")
+    for name, value in given.items():
+        if value is not None and name not in uses:
+            raise InputError(f"{name} must be left out for method {method!r}, got {value!r}", name=name, got=value)
 
 
 def cost(
@@ -70,7 +140,7 @@ def cost(
     kt: float = KT,
     ku: float = KU,
     ka: float = 0.0,
-    procedure: str | Procedure = "rectangle",
+    procedure: str | MergeProcedure = "rectangle",
     size: Size = None,
     constants: Constants | None = None,
 ) -> CostTerms:
@@ -84,7 +154,7 @@ def cost(
     return CostTerms.of(total_terms(problem, check_cover(sets, problem.n)), problem.constants)
 
 
-def _problem(boxes: ArrayLike, constants: Constants, procedure: str | Procedure, size: Size) -> BoxProblem:
+def _problem(boxes: ArrayLike, constants: Constants, procedure: str | MergeProcedure, size: Size) -> BoxProblem:
     sizes = as_sizes(size)
     return BoxProblem(as_boxes(boxes, finite=isinstance(sizes, Area)), constants, as_procedure(procedure), sizes)
 

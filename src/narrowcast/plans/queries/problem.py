@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from narrowcast.errors import InputError
 from narrowcast.plans.queries.boxes import (
     Floats,
     bounding,
@@ -19,13 +20,13 @@ from narrowcast.plans.queries.boxes import (
     unions,
 )
 from narrowcast.plans.queries.constants import Constants
-from narrowcast.plans.queries.procedures import Procedure, Rectangle, Sent
+from narrowcast.plans.queries.procedures import MergeProcedure, Rectangle, Sent
 from narrowcast.plans.queries.sizes import Given, Sizes
 
 Set = tuple[int, ...]  # query indices, ascending
 
 
-class Terms(NamedTuple):
+class MergeAmounts(NamedTuple):
     """The amounts behind a cost: channels |M|, objects sent size(M), irrelevant objects heard U."""
 
     channels: int
@@ -37,7 +38,29 @@ class Terms(NamedTuple):
         return km * self.channels + kt * self.size + ku * self.irrelevant
 
 
-class Problem(Protocol):
+@dataclass(frozen=True, slots=True)
+class CostTerms:
+    """The cost of a plan, part by part: `total` is `server + channel + transfer + client`."""
+
+    total: float
+    server: float
+    channel: float
+    transfer: float
+    client: float
+    amounts: MergeAmounts
+
+    @classmethod
+    def of(cls, amounts: MergeAmounts, k: Constants) -> CostTerms:
+        server = k.ka * (k.per_query * amounts.channels + k.per_object * amounts.size)
+        channel, transfer, client = k.km * amounts.channels, k.kt * amounts.size, k.ku * amounts.irrelevant
+        return cls(server + channel + transfer + client, server, channel, transfer, client, amounts)
+
+    @property
+    def by_name(self) -> dict[str, float]:
+        return {name: getattr(self, name) for name in ("server", "channel", "transfer", "client")}
+
+
+class MergeProblem(Protocol):
     """What the algorithms need: boxes, profiles or anything else that can be merged."""
 
     constants: Constants
@@ -45,7 +68,7 @@ class Problem(Protocol):
     @property
     def n(self) -> int: ...
 
-    def terms(self, members: Set) -> Terms:
+    def terms(self, members: Set) -> MergeAmounts:
         """The amounts of one set."""
         ...
 
@@ -57,7 +80,7 @@ class Problem(Protocol):
         """The cost of this set united with each of the others; may be infinite where it exceeds the two apart."""
         ...
 
-    def subset(self, members: Sequence[int]) -> Problem:
+    def subset(self, members: Sequence[int]) -> MergeProblem:
         """The problem of only these queries, renumbered from 0."""
         ...
 
@@ -68,7 +91,7 @@ class BoxProblem:
 
     boxes: Floats
     constants: Constants
-    procedure: Procedure
+    procedure: MergeProcedure
     size: Sizes
     alone: Floats = field(init=False)
     _known: dict[Set, Sent] = field(init=False, repr=False, default_factory=dict)
@@ -99,9 +122,9 @@ class BoxProblem:
             known = self._known[members] = self.procedure.sent(self.boxes[at], self.alone[at], self.size)
         return known
 
-    def terms(self, members: Set) -> Terms:
+    def terms(self, members: Set) -> MergeAmounts:
         sent = self.sent(members)
-        return Terms(sent.channels, sent.size, sent.heard - float(self.alone[list(members)].sum()))
+        return MergeAmounts(sent.channels, sent.size, sent.heard - float(self.alone[list(members)].sum()))
 
     def cost(self, members: Set) -> float:
         return self.terms(members).priced(self.constants)
@@ -184,11 +207,11 @@ class SizedProblem:
     def n(self) -> int:
         return len(self.alone)
 
-    def terms(self, members: Set) -> Terms:
+    def terms(self, members: Set) -> MergeAmounts:
         size = self._known.get(members)
         if size is None:
             size = self._known[members] = float(self.alone[members[0]] if len(members) == 1 else self.union(members))
-        return Terms(1, size, len(members) * size - float(self.alone[list(members)].sum()))
+        return MergeAmounts(1, size, len(members) * size - float(self.alone[list(members)].sum()))
 
     def cost(self, members: Set) -> float:
         return self.terms(members).priced(self.constants)
@@ -206,19 +229,47 @@ def united(first: Set, second: Set) -> Set:
     return tuple(sorted({*first, *second}))
 
 
-def total_terms(problem: Problem, sets: Sequence[Set]) -> Terms:
+def total_terms(problem: MergeProblem, sets: Sequence[Set]) -> MergeAmounts:
     """The amounts of a whole plan."""
     if isinstance(problem, BoxProblem) and isinstance(problem.procedure, Rectangle) and sets:
         sizes = problem.size(bounding_each(problem.boxes, sets))
         rows, starts = flat(sets)
         heard = np.diff(starts, append=rows.size) * sizes
-        return Terms(len(sets), float(sizes.sum()), float((heard - np.add.reduceat(problem.alone[rows], starts)).sum()))
+        return MergeAmounts(
+            len(sets), float(sizes.sum()), float((heard - np.add.reduceat(problem.alone[rows], starts)).sum())
+        )
     parts = [problem.terms(members) for members in sets]
-    return Terms(
+    return MergeAmounts(
         sum(part.channels for part in parts),
         float(sum(part.size for part in parts)),
         float(sum(part.irrelevant for part in parts)),
     )
+
+
+def set_sizes(problem: BoxProblem, sets: Sequence[Set]) -> Floats:
+    """How much is sent for each set."""
+    if isinstance(problem.procedure, Rectangle) and sets:
+        return np.asarray(problem.size(bounding_each(problem.boxes, sets)))
+    return np.array([problem.terms(members).size for members in sets])
+
+
+def cost_apart(problem: MergeProblem) -> float:
+    """The cost of answering every query apart."""
+    return CostTerms.of(total_terms(problem, [(i,) for i in range(problem.n)]), problem.constants).total
+
+
+def check_cover(sets: Sequence[Sequence[int]], n: int) -> tuple[Set, ...]:
+    """The sets as sorted tuples; refuses an empty set, an unknown query and a query without an answer."""
+    checked: list[Set] = []
+    for at, members in enumerate(sets):
+        distinct = tuple(sorted({int(i) for i in members}))
+        if not distinct or distinct[0] < 0 or distinct[-1] >= n:
+            raise InputError(f"sets[{at}] is {list(members)}; it must name queries 0 to {n - 1}", name="sets")
+        checked.append(distinct)
+    missing = set(range(n)).difference(*checked)
+    if missing:
+        raise InputError(f"query {min(missing)} is in no set; every query needs an answer", name="sets", got=missing)
+    return tuple(checked)
 
 
 def sets_of_labels(labels: Sequence[int]) -> tuple[Set, ...]:

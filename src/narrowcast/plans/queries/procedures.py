@@ -30,7 +30,7 @@ class Sent(NamedTuple):
     pieces: int
 
 
-class Procedure(Protocol):
+class MergeProcedure(Protocol):
     """The name, and what the merged query of some boxes is and sends."""
 
     @property
@@ -139,10 +139,10 @@ class Exact:
         return None
 
 
-PROCEDURES: dict[str, Procedure] = {"rectangle": Rectangle(), "polygon": Polygon(), "exact": Exact()}
+PROCEDURES: dict[str, MergeProcedure] = {"rectangle": Rectangle(), "polygon": Polygon(), "exact": Exact()}
 
 
-def as_procedure(procedure: str | Procedure) -> Procedure:
+def as_procedure(procedure: str | MergeProcedure) -> MergeProcedure:
     """A procedure by its name, or one of your own."""
     if not isinstance(procedure, str):
         return procedure

@@ -9,22 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from narrowcast.errors import UnsupportedError
 from narrowcast.model.arrays import Floats, Ints
 from narrowcast.model.demand import Demand
-from narrowcast.model.plan import Plan
-from narrowcast.plans import queries
 from narrowcast.plans.continued import Budget, Change
 from narrowcast.plans.numbers import agreed
+from narrowcast.plans.queries import api as queries
 from narrowcast.plans.queries.constants import Constants
-from narrowcast.plans.queries.merged import box_plan
-from narrowcast.plans.queries.problem import BoxProblem
+from narrowcast.plans.queries.problem import BoxProblem, CostTerms, total_terms
 from narrowcast.plans.queries.procedures import as_procedure
-from narrowcast.plans.queries.result import as_plan
+from narrowcast.plans.queries.result import QueriesPlan, QueryDemand, merged_plan
 from narrowcast.plans.queries.sizes import as_sizes
 from narrowcast.profiles import Profile
-
-CONSTANTS = ("km", "kt", "ku", "ka", "per_query", "per_object")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,24 +34,19 @@ class ContinuedQueries:
     boxes: Floats
     number: Ints
     attributes: tuple[str, ...]
-    parameters: Mapping[str, Any]
+    constants: Constants
+    procedure: str
     touched: frozenset[int] = frozenset()  # sets that came or lost a query since they were planned
 
     @classmethod
-    def of(cls, plan: Plan, demand: Demand) -> ContinuedQueries:
-        """A plan from its folder, under the demand of now."""
-        if plan.parameters.get("size", "area") != "area":
-            raise UnsupportedError("sizes of this plan were counted in data that it does not hold", works=("area",))
-        rows = plan.tables["queries"].to_pylist()
-        attributes = tuple(dict.fromkeys(row["dimension"] for row in rows))
-        place = {name: i for i, name in enumerate(dict.fromkeys(row["query"] for row in rows))}
-        boxes = np.zeros((len(place), len(attributes), 2))
-        for row in rows:
-            boxes[place[row["query"]], attributes.index(row["dimension"])] = row["low"], row["high"]
-        number = np.zeros(len(place), np.int64)
-        for query, at in zip(*(plan.tables["merges"][c].to_pylist() for c in ("query", "set")), strict=True):
-            number[place[query]] = at
-        return cls(tuple(place), boxes, number, attributes, plan.parameters).under(demand)
+    def of(cls, plan: QueriesPlan, demand: Demand) -> ContinuedQueries:
+        """A plan, under the demand of now."""
+        asked = plan.by_area()
+        number = np.zeros(asked.n, np.int64)
+        for at, members in zip(plan.numbers, plan.sets, strict=True):
+            number[list(members)] = at
+        names, attributes = plan.demand.labels, plan.demand.attributes
+        return cls(names, asked.boxes, number, attributes, plan.constants, plan.procedure).under(demand)
 
     @property
     def size(self) -> int:
@@ -68,16 +58,11 @@ class ContinuedQueries:
 
     @cached_property
     def _problem(self) -> BoxProblem:
-        known = {name: float(self.parameters[name]) for name in CONSTANTS if name in self.parameters}
-        return BoxProblem(self.boxes, Constants(**known), as_procedure(self._procedure), as_sizes(None))
-
-    @property
-    def _procedure(self) -> str:
-        return str(self.parameters.get("procedure", "rectangle"))
+        return BoxProblem(self.boxes, self.constants, as_procedure(self.procedure), as_sizes(None))
 
     @cached_property
     def cost(self) -> float:
-        return float(box_plan(self._problem, self.sets, "pair", 0).cost) if self.names else 0.0
+        return CostTerms.of(total_terms(self._problem, self.sets), self.constants).total if self.names else 0.0
 
     def under(self, demand: Demand) -> ContinuedQueries:
         wanted = _boxes(demand.profiles, self.attributes)
@@ -93,14 +78,12 @@ class ContinuedQueries:
 
     def improved(self, budget: Budget) -> ContinuedQueries:
         """The sets that queries came to or left take the best merges and splits, until none gains."""
-        live = queries.LivePlan(
-            self.boxes, constants=self._problem.constants, procedure=self._procedure, sets=self.sets
-        )
+        live = queries.LiveQueries(self.boxes, constants=self.constants, procedure=self.procedure, sets=self.sets)
         live.settle(q for q in range(self.size) if int(self.number[q]) in self.touched)
         return self._with(live.sets)
 
     def anew(self) -> ContinuedQueries:
-        live = queries.LivePlan(self.boxes, constants=self._problem.constants, procedure=self._procedure)
+        live = queries.LiveQueries(self.boxes, constants=self.constants, procedure=self.procedure)
         return self._with(live.sets)
 
     def reorganised(self, least: float) -> ContinuedQueries:
@@ -120,10 +103,11 @@ class ContinuedQueries:
         sizes = np.prod(np.maximum(self.boxes[:, :, 1] - self.boxes[:, :, 0], 0.0), axis=1)
         return Change(int(moved.sum()), int(moved.sum()), float(sizes[moved].sum()))
 
-    def plan(self) -> Plan:
-        made = box_plan(self._problem, self.sets, "pair", 0)
-        given = {name: value for name, value in self.parameters.items() if name not in (*CONSTANTS, "method")}
-        return as_plan(made, self.attributes, boxes=self.boxes, names=self.names, parameters={"size": "area", **given})
+    def plan(self) -> QueriesPlan:
+        return merged_plan(QueryDemand(self.boxes, self.attributes, self.names), self._problem, self.sets, "pair")
+
+
+continued = ContinuedQueries.of
 
 
 def _boxes(profiles: Mapping[str, str], attributes: tuple[str, ...]) -> dict[str, Floats]:

@@ -1,81 +1,274 @@
-"""A merge plan as the tables of a plan folder, with names in place of indices."""
+"""A queries plan: which range queries are answered together, and by which merged query; also as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from narrowcast.errors import InputError
-from narrowcast.model.plan import Plan
-from narrowcast.plans.queries.boxes import Floats, as_boxes
-from narrowcast.plans.queries.merged import MergePlan
+from narrowcast.errors import InputError, UnsupportedError
+from narrowcast.model.cost import Compared, Cost
+from narrowcast.model.plan import Plan, Tables
+from narrowcast.plans.queries.boxes import Floats, as_boxes, bounding_each
+from narrowcast.plans.queries.constants import Constants
+from narrowcast.plans.queries.problem import (
+    BoxProblem,
+    CostTerms,
+    MergeAmounts,
+    Set,
+    check_cover,
+    cost_apart,
+    set_sizes,
+    total_terms,
+)
+from narrowcast.plans.queries.procedures import Rectangle, as_procedure
+from narrowcast.plans.queries.sizes import as_sizes
+
+CONSTANTS = tuple(each.name for each in fields(Constants))
 
 
-def as_plan(
-    merged: MergePlan,
-    attributes: Sequence[str],
-    *,
-    boxes: ArrayLike,
-    names: Sequence[str] | None = None,
-    clients: Sequence[str] | None = None,
-    parameters: Mapping[str, Any] | None = None,
-    inputs: Mapping[str, str] | None = None,
-) -> Plan:
-    """The plan in the form that is written and checked: each query's box and sets, and the boxes of each set.
+@dataclass(frozen=True, eq=False)
+class QueryDemand:
+    """Range queries as closed boxes over attributes: `boxes` is (queries, attributes, 2), lows and highs.
 
-    `boxes` are those that were merged. `queries` has a row per query and dimension; `channels` one per set,
-    piece and dimension: a set's merged query is the union of its pieces. `names` are the queries' own, by
-    default their numbers; where clients use the same names, `clients` tells their queries apart.
+    `names` are the queries' own, by default their numbers; where clients use the same names, `clients` tells their
+    queries apart. `key` names the attributes that make a flow; queries need none.
 
-    >>> from narrowcast.plans.queries.plan import merge
-    >>> three = [[[0, 2]], [[1, 3]], [[9, 10]]]
-    >>> plan = as_plan(merge(three, km=1, kt=1, ku=0.1), ["price"], boxes=three, names=["a", "b", "c"])
-    >>> plan.tables["merges"].to_pydict()
+    >>> demand = QueryDemand([[[0, 2]], [[1, 3]]], ("price",), names=("q", "q"), clients=("ann", "bob"))
+    >>> demand, demand.labels
+    (QueryDemand(2 queries over price), ('q of ann', 'q of bob'))
+    """
+
+    boxes: Floats
+    attributes: tuple[str, ...]
+    names: tuple[str, ...] | None = None
+    clients: tuple[str, ...] | None = None
+    key: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        boxes, attributes = as_boxes(self.boxes, finite=False), tuple(self.attributes)
+        if len(boxes) and len(attributes) != boxes.shape[1]:
+            raise InputError(
+                f"attributes has {len(attributes)} names for {boxes.shape[1]} dimensions", name="attributes"
+            )
+        object.__setattr__(self, "boxes", boxes if len(boxes) else np.zeros((0, len(attributes), 2)))
+        object.__setattr__(self, "attributes", attributes)
+        for name in ("names", "clients"):
+            given = getattr(self, name)
+            if given is None:
+                continue
+            if len(given) != len(boxes):
+                raise InputError(f"{name} has {len(given)} entries for {len(boxes)} queries", name=name, got=len(given))
+            object.__setattr__(self, name, tuple(given))
+
+    @cached_property
+    def query_names(self) -> tuple[str, ...]:
+        """The names of the queries, by default their numbers."""
+        return self.names or tuple(map(str, range(len(self.boxes))))
+
+    @cached_property
+    def full_names(self) -> tuple[str, ...]:
+        """The names of the queries, with whose they are where there are clients."""
+        if self.clients is None:
+            return self.query_names
+        return tuple(f"{name} of {client}" for name, client in zip(self.query_names, self.clients, strict=True))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A name for each query that no other has: its own where none shares it, else with its client."""
+        return self.query_names if len(set(self.query_names)) == len(self.boxes) else self.full_names
+
+    def __repr__(self) -> str:
+        return f"QueryDemand({len(self.boxes):,} queries over {', '.join(self.attributes)})"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class QueriesPlan(Plan):
+    """Sets of queries, each answered by one merged query.
+
+    `sets` hold the numbers of their queries; `pieces[i]` are the boxes whose union is the merged query of set i (one,
+    its bounding box, under `rectangle`). `numbers` are what the sets are called in tables and on the wire.
+
+    >>> from narrowcast.plans.queries.plan import make
+    >>> plan = make(QueryDemand([[[0, 2]], [[1, 3]], [[9, 10]]], ("price",), names=("a", "b", "c")), km=1, kt=1, ku=0.1)
+    >>> plan
+    QueriesPlan(3 queries in 2 sets by pair, cost 6.2 instead of 8)
+    >>> plan.to_tables().tables["merges"].to_pydict()
     {'query': ['a', 'b', 'c'], 'set': [0, 0, 1]}
-    >>> plan.tables["channels"].to_pylist()[0]
+    >>> plan.to_tables().tables["channels"].to_pylist()[0]
     {'set': 0, 'piece': 0, 'dimension': 'price', 'low': 0.0, 'high': 3.0}
     """
-    import pyarrow as pa
 
-    ranges = as_boxes(boxes, finite=False)
-    if len(attributes) != merged.boxes.shape[1]:
-        raise InputError(
-            f"attributes has {len(attributes)} names for {merged.boxes.shape[1]} dimensions", name="attributes"
+    kind: ClassVar[str] = "queries"
+    demand: QueryDemand
+    sets: tuple[Set, ...]
+    pieces: tuple[Floats, ...]
+    numbers: tuple[int, ...]
+    counted: tuple[MergeAmounts, Floats] | None = None
+    """What is sent in all and for each set, as it was counted when planned; None in a plan that was read."""
+
+    @cached_property
+    def boxes(self) -> Floats:
+        """The bounding box of each set."""
+        return bounding_each(self.demand.boxes, self.sets)
+
+    @property
+    def method(self) -> str:
+        return str(self.parameters.get("method", "pair"))
+
+    @property
+    def procedure(self) -> str:
+        return str(self.parameters.get("procedure", "rectangle"))
+
+    @cached_property
+    def constants(self) -> Constants:
+        return Constants(**{name: float(self.parameters[name]) for name in CONSTANTS if name in self.parameters})
+
+    @property
+    def baseline(self) -> float:
+        """The cost of answering every query apart."""
+        return float(self.cost.baselines.get("apart", 0.0))
+
+    @property
+    def saved(self) -> float:
+        """The share of the baseline that merging saves."""
+        return 1.0 - self.cost / self.baseline if self.baseline else 0.0
+
+    @property
+    def sizes(self) -> Floats:
+        """Objects sent for each set."""
+        return self._counts[1]
+
+    @property
+    def terms(self) -> CostTerms:
+        """The cost part by part, and the amounts behind it: channels, objects sent, irrelevant objects heard."""
+        return CostTerms(self.cost.total, **self.cost.terms, amounts=self._counts[0])
+
+    @cached_property
+    def _counts(self) -> tuple[MergeAmounts, Floats]:
+        if self.counted is not None:
+            return self.counted
+        problem = self.by_area()
+        return total_terms(problem, self.sets), set_sizes(problem, self.sets)
+
+    def by_area(self) -> BoxProblem:
+        """The problem that the plan solves; UnsupportedError where sizes were not areas, but counted in data."""
+        if self.parameters.get("size") != "area":
+            raise UnsupportedError("sizes of this plan were counted in data that it does not hold", works=("area",))
+        return BoxProblem(self.demand.boxes, self.constants, as_procedure(self.procedure), as_sizes(None))
+
+    def __repr__(self) -> str:
+        return (
+            f"QueriesPlan({len(self.demand.boxes):,} queries in {len(self.sets):,} sets by {self.method}, "
+            f"cost {self.cost.total:.6g} instead of {self.baseline:.6g})"
         )
-    pairs = sorted((query, at) for at, members in enumerate(merged.sets) for query in members)
-    if {query for query, _ in pairs} != set(range(len(ranges))):
-        raise InputError(f"boxes has {len(ranges)} queries and the plan is of others", name="boxes", got=len(ranges))
-    whose = [query for query, _ in pairs]
-    merges = pa.table({**_named(whose, names, clients), "set": pa.array([at for _, at in pairs], pa.int64())})
-    each = np.repeat(np.arange(len(ranges)), len(attributes)).tolist()
-    asked = pa.table({**_named(each, names, clients), **_sides(ranges, attributes)})
-    constants = {name: getattr(merged.constants, name) for name in ("km", "kt", "ku", "ka", "per_query", "per_object")}
-    terms = merged.terms
-    return Plan(
-        kind="queries",
-        tables={"queries": asked, "merges": merges, "channels": _channels(merged, attributes)},
-        cost={
-            "total": terms.total,
-            "server": terms.server,
-            "channel": terms.channel,
-            "transfer": terms.transfer,
-            "client": terms.client,
+
+    def _to_tables(self) -> Tables:
+        return Tables(
+            kind=self.kind,
+            tables=self._decisions(),
+            cost={"total": self.cost.total, **self.cost.terms},
+            parameters=self.parameters,
+            baselines={name: float(found) for name, found in self.cost.baselines.items()},
+            inputs=self.inputs,
+            checks=self.checks,
+            lower_bound=self.cost.lower_bound,
+            gap=self.cost.gap,
+            seed=self.seed,
+            key=self.key,
+        )
+
+    def _decisions(self) -> dict[str, Any]:
+        import pyarrow as pa
+
+        demand, d = self.demand, len(self.demand.attributes)
+        each = np.repeat(np.arange(len(demand.boxes)), d).tolist()
+        pairs = sorted((q, at) for at, members in zip(self.numbers, self.sets, strict=True) for q in members)
+        each_piece = [(at, k) for at, held in zip(self.numbers, self.pieces, strict=True) for k in range(len(held))]
+        channels = {
+            "set": pa.array([at for at, _ in each_piece for _ in range(d)], pa.int64()),
+            "piece": pa.array([k for _, k in each_piece for _ in range(d)], pa.int64()),
+            **_sides(np.concatenate([*self.pieces, np.zeros((0, d, 2))]), demand.attributes),
+        }
+        merges = {**_named(demand, [q for q, _ in pairs]), "set": pa.array([at for _, at in pairs], pa.int64())}
+        return {
+            "queries": pa.table({**_named(demand, each), **_sides(demand.boxes, demand.attributes)}),
+            "merges": pa.table(merges),
+            "channels": pa.table(channels),
+        }
+
+    @classmethod
+    def from_tables(cls, tables: Tables) -> QueriesPlan:
+        demand, place = _demand_in(tables)
+        members: dict[int, set[int]] = {}
+        merges = tables.tables["merges"]
+        for name, number in zip(_keys(merges, _who(tables)), merges["set"].to_pylist(), strict=True):
+            members.setdefault(int(number), set()).add(place[name])
+        pieces: dict[int, list[Floats]] = {number: [] for number in members}
+        for (number, _), box in _boxes_in(tables.tables["channels"], ("set", "piece"), demand.attributes).items():
+            pieces[int(number)].append(box)
+        numbers = tuple(sorted(members))
+        terms = {name: float(value) for name, value in tables.cost.items() if name != "total"}
+        baselines = {name: Cost(float(found)) for name, found in tables.baselines.items()}
+        return cls(
+            demand=demand,
+            cost=Cost(float(tables.cost["total"]), terms, Compared(baselines, tables.lower_bound, tables.gap)),
+            parameters=tables.parameters,
+            seed=tables.seed,
+            inputs=tables.inputs,
+            checks=tables.checks,
+            written=tables,
+            sets=tuple(tuple(sorted(members[number])) for number in numbers),
+            pieces=tuple(np.array(pieces[number]) for number in numbers),
+            numbers=numbers,
+        )
+
+
+RESULT = QueriesPlan
+
+
+def merged_plan(
+    demand: QueryDemand, problem: BoxProblem, sets: Sequence[Sequence[int]], method: str, seed: int = 0
+) -> QueriesPlan:
+    """The plan of an algorithm's sets, priced anew from the definition, every query answered.
+
+    `problem` is that of the demand's boxes; `method` says who chose the sets.
+    """
+    found = check_cover(sets, problem.n)
+    terms = CostTerms.of(total_terms(problem, found), problem.constants)
+    return QueriesPlan(
+        demand=demand,
+        cost=Cost(terms.total, terms.by_name, lambda: Compared({"apart": Cost(cost_apart(problem))})),
+        parameters={
+            "method": method,
+            "procedure": problem.procedure.name,
+            **{name: getattr(problem.constants, name) for name in CONSTANTS},
+            "size": problem.size.name,
+            "attributes": list(demand.attributes),
         },
-        parameters={"method": merged.method, "procedure": merged.procedure, **constants, **(parameters or {})},
-        baselines={"apart": merged.baseline},
-        inputs=inputs or {},
-        seed=merged.seed,
+        seed=seed,
+        sets=found,
+        pieces=_pieces(problem, found),
+        numbers=tuple(range(len(found))),
+        counted=(terms.amounts, set_sizes(problem, found)),
     )
 
 
-def _named(queries: Sequence[int], names: Sequence[str] | None, clients: Sequence[str] | None) -> dict[str, Any]:
+def _pieces(problem: BoxProblem, sets: Sequence[Set]) -> tuple[Floats, ...]:
+    if isinstance(problem.procedure, Rectangle):
+        return tuple(bounding_each(problem.boxes, sets)[:, None])
+    return tuple(problem.procedure.pieces(problem.boxes[list(members)], problem.size) for members in sets)
+
+
+def _named(demand: QueryDemand, queries: Sequence[int]) -> dict[str, Any]:
     """The columns that say which query a row is about."""
     import pyarrow as pa
 
-    found = {"query": pa.array([str(q) if names is None else names[q] for q in queries], pa.string())}
+    names, clients = demand.query_names, demand.clients
+    found = {"query": pa.array([names[q] for q in queries], pa.string())}
     return found if clients is None else found | {"client": pa.array([clients[q] for q in queries], pa.string())}
 
 
@@ -90,18 +283,32 @@ def _sides(boxes: Floats, attributes: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _channels(merged: MergePlan, attributes: Sequence[str]) -> Any:
-    import pyarrow as pa
+def _who(tables: Tables) -> tuple[str, ...]:
+    """The columns that name a query."""
+    return ("query", "client") if "client" in tables.tables["queries"].column_names else ("query",)
 
-    counts = [len(pieces) for pieces in merged.pieces]
-    boxes = np.concatenate([*merged.pieces, np.zeros((0, len(attributes), 2))])
-    d, total = len(attributes), sum(counts)
-    sets = np.repeat(np.arange(len(counts)), counts)
-    pieces = np.arange(total) - np.repeat(np.cumsum(counts, dtype=np.int64) - counts, counts)
-    return pa.table(
-        {
-            "set": pa.array(np.repeat(sets, d), pa.int64()),
-            "piece": pa.array(np.repeat(pieces, d), pa.int64()),
-            **_sides(boxes, attributes),
-        }
-    )
+
+def _demand_in(tables: Tables) -> tuple[QueryDemand, Mapping[tuple[Any, ...], int]]:
+    """The queries of a folder, and the place of each by its name."""
+    asked, who = tables.tables["queries"], _who(tables)
+    attributes = dict.fromkeys(asked["dimension"].to_pylist()) or tables.parameters.get("attributes", ("x0",))
+    found = _boxes_in(asked, who, tuple(attributes))
+    names = [tuple(map(str, column)) for column in zip(*found, strict=True)] or [() for _ in who]
+    boxes = np.array(list(found.values())).reshape(len(found), len(tuple(attributes)), 2)
+    demand = QueryDemand(boxes, tuple(attributes), names[0], names[1] if len(who) > 1 else None, tables.key)
+    return demand, {name: at for at, name in enumerate(found)}
+
+
+def _keys(table: Any, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    return list(zip(*(table[name].to_pylist() for name in columns), strict=True))
+
+
+def _boxes_in(table: Any, key: Sequence[str], attributes: Sequence[str]) -> dict[tuple[Any, ...], Floats]:
+    """Boxes by key, from a table with a row for each key and dimension."""
+    found: dict[tuple[Any, ...], Floats] = {}
+    place = {name: j for j, name in enumerate(attributes)}
+    rows = zip(_keys(table, key), *(table[c].to_pylist() for c in ("dimension", "low", "high")), strict=True)
+    for name, dimension, low, high in rows:
+        box = found.setdefault(name, np.full((len(attributes), 2), np.nan))
+        box[place[dimension]] = low, high
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,6 +42,8 @@ class Area:
     array([6.])
     """
 
+    name: ClassVar[str] = "area"
+
     def measure(self, d: int) -> Measure:
         return _measure(AREA)
 
@@ -62,6 +64,7 @@ class GridHistogram:
     array([6., 1.])
     """
 
+    name: ClassVar[str] = "histogram"
     counts: Floats
     edges: tuple[Floats, ...]
     _measure: Measure = field(repr=False)
@@ -121,6 +124,7 @@ class PointCounts:
     array([2.])
     """
 
+    name: ClassVar[str] = "counts"
     points: Floats
     _measure: Measure = field(repr=False)
 
@@ -144,6 +148,7 @@ class PointCounts:
 class Given:
     """Sizes by a function of the caller's on (m, d, 2) arrays; checked, never assumed monotone."""
 
+    name: ClassVar[str] = "function"
     function: SizeFunction
 
     def __call__(self, boxes: Floats) -> Floats:

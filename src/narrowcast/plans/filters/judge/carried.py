@@ -12,13 +12,13 @@ import numpy as np
 from narrowcast.errors import InputError
 from narrowcast.evaluate.columns import amounts, constant, numbers, places, texts
 from narrowcast.model.arrays import Bools, Floats, Ints
-from narrowcast.model.plan import Plan
+from narrowcast.model.plan import Tables
 
 OBJECTIVES = ("traffic", "delay", "both")
 
 
 @dataclass(frozen=True, eq=False)
-class Carried:
+class CarriedTree:
     """The tree with its filters; `levels` are its vertices by depth, the root alone in the first."""
 
     names: list[str]
@@ -60,7 +60,7 @@ class Carried:
         return float((self.weight * self.loads(filters))[below].sum() + self.price[filters].sum())
 
 
-def tree_faults(plan: Plan) -> list[str]:
+def tree_faults(plan: Tables) -> list[str]:
     """What keeps the tables from being a tree with filters at able vertices."""
     nodes, parents, given = (texts(plan, "trees", "node"), plan.tables["trees"]["parent"], _filters(plan))
     found = [f"node {name!r} stands twice in the tree" for name in _twice(nodes.to_pylist())]
@@ -81,7 +81,7 @@ def tree_faults(plan: Plan) -> list[str]:
     return found
 
 
-def carried(plan: Plan) -> Carried:
+def carried(plan: Tables) -> CarriedTree:
     """Read the tables of a plan of which `tree_faults` found nothing. O(vertices · log)."""
     nodes = texts(plan, "trees", "node")
     columns = plan.tables["trees"].column_names
@@ -100,10 +100,10 @@ def carried(plan: Plan) -> Carried:
     weight, price = _form(plan, objective, link_cost, below)
     flow, load = amounts(plan, "trees", "flow"), numbers(plan, "trees", "load")
     names = nodes.to_pylist()
-    return Carried(names, parents, levels, flow, load, link_cost, able, users, mask, objective, weight, price)
+    return CarriedTree(names, parents, levels, flow, load, link_cost, able, users, mask, objective, weight, price)
 
 
-def _form(plan: Plan, objective: str, link_cost: Floats, users_below: Floats) -> tuple[Floats, Floats]:
+def _form(plan: Tables, objective: str, link_cost: Floats, users_below: Floats) -> tuple[Floats, Floats]:
     """Traffic, delay and both as one sum: a weight per link and a price per filter."""
     zero = np.zeros(link_cost.size)
     if objective == "traffic":
@@ -115,11 +115,11 @@ def _form(plan: Plan, objective: str, link_cost: Floats, users_below: Floats) ->
     return a * link_cost + b * c * users_below, b * f * users_below + constant(plan, "price", 0.0)
 
 
-def _filters(plan: Plan) -> Any:
+def _filters(plan: Tables) -> Any:
     return texts(plan, "filters", "node")
 
 
-def _above(plan: Plan) -> Ints:
+def _above(plan: Tables) -> Ints:
     """The parent of each row; −1 for none and for one that is not there."""
     import pyarrow as pa
 
@@ -146,7 +146,7 @@ def _below(parents: Ints, levels: list[Ints], values: Floats) -> Floats:
     return total
 
 
-def _flags(plan: Plan) -> Bools:
+def _flags(plan: Tables) -> Bools:
     """The column can_filter; a missing flag is an InputError."""
     values = plan.tables["trees"]["can_filter"]
     if values.null_count or str(values.type) != "bool":

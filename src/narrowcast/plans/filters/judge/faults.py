@@ -8,17 +8,17 @@ import numpy as np
 
 from narrowcast.errors import InputError
 from narrowcast.evaluate.compare import TOLERANCE, same
-from narrowcast.model.plan import Plan
-from narrowcast.plans.filters.judge.carried import Carried, carried, tree_faults
+from narrowcast.model.plan import Tables
+from narrowcast.plans.filters.judge.carried import CarriedTree, carried, tree_faults
 
 
-def filters_faults(plan: Plan) -> list[str]:
+def filters_faults(plan: Tables) -> list[str]:
     """Every way in which the plan is unsound; an empty list is a sound plan. O(vertices)."""
     found = tree_faults(plan)
     return found or list(_faults(plan, carried(plan)))
 
 
-def filters_cost(plan: Plan) -> dict[str, float]:
+def filters_cost(plan: Tables) -> dict[str, float]:
     """Traffic of the plan, over all links cost × what the lowest tight ancestor lets through; `total` is what was
     made small: traffic, delay, or both with a price per filter.
     """
@@ -28,7 +28,7 @@ def filters_cost(plan: Plan) -> dict[str, float]:
     return {"traffic": read.traffic(read.filters), "total": read.total(read.filters)}
 
 
-def _faults(plan: Plan, read: Carried) -> Iterator[str]:
+def _faults(plan: Tables, read: CarriedTree) -> Iterator[str]:
     for v in np.flatnonzero(read.filters & ~read.able):
         yield f"the filter at {read.names[v]} is at a node that cannot host one"
     yield from _no_unions(read)
@@ -45,7 +45,7 @@ def _faults(plan: Plan, read: Carried) -> Iterator[str]:
             yield f"with {name} the {read.objective} is {found}, the plan says {said}"
 
 
-def _no_unions(read: Carried) -> Iterator[str]:
+def _no_unions(read: CarriedTree) -> Iterator[str]:
     """What is wanted below a vertex is the union of what its children want: no less than one, no more than all."""
     below = np.flatnonzero(read.parents >= 0)
     above = read.parents[below]
@@ -57,7 +57,7 @@ def _no_unions(read: Carried) -> Iterator[str]:
         yield f"node {read.names[v]} wants more than its children together: the flows are no unions"
 
 
-def _misjudged_loads(read: Carried) -> Iterator[str]:
+def _misjudged_loads(read: CarriedTree) -> Iterator[str]:
     found = read.loads(read.filters)
     for v in np.flatnonzero(read.parents >= 0):
         if not same(float(read.load[v]), float(found[v])):

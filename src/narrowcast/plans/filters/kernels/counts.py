@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrowcast.jit import jit
-from narrowcast.plans.filters.kernels.flip import State
+from narrowcast.plans.filters.kernels.flip import FlipState
 from narrowcast.plans.filters.kernels.state import shift_flow
 
 Ints = NDArray[np.int64]
@@ -50,7 +50,7 @@ def regrow(keys: Ints, counts: NDArray[np.int32], size: int) -> tuple[Ints, NDAr
 
 @jit
 def change(
-    s: State,
+    s: FlipState,
     keys: Ints,
     counts: NDArray[np.int32],
     used: int,

@@ -21,7 +21,7 @@ Bools = NDArray[np.bool_]
 NOTHING, IMPORTANCE_FLIP, PARENT_CHILD_FLIP, ADD, REMOVE = range(5)
 
 
-class State(NamedTuple):
+class FlipState(NamedTuple):
     """A tree in preorder, its flow, a placement, and what importance is made of."""
 
     order: Ints  # 0, 1, 2, …: parents first
@@ -39,13 +39,13 @@ class State(NamedTuple):
 
 
 @jit
-def importance(s: State) -> Floats:
+def importance(s: FlipState) -> Floats:
     """I(v): what a filter at v saves, given the others, less its price."""
     return s.flow[s.tight] * s.Z - s.C - s.price
 
 
 @jit
-def extremes(s: State) -> tuple[int, int]:
+def extremes(s: FlipState) -> tuple[int, int]:
     """(least important with a filter, most important able one without), −1 where there is none."""
     I = importance(s)
     least, most = -1, -1
@@ -59,7 +59,7 @@ def extremes(s: State) -> tuple[int, int]:
 
 
 @jit
-def parent_child(s: State) -> tuple[int, int, float]:
+def parent_child(s: FlipState) -> tuple[int, int, float]:
     """(from, to, gain) of the best move of one filter along one link, or (−1, −1, 0).
 
     Up, from x to its parent y: y's children get their own flow instead of f(A(y)), x's children
@@ -84,7 +84,7 @@ def parent_child(s: State) -> tuple[int, int, float]:
 
 
 @jit
-def flip_gain(s: State, u: int, v: int) -> float:
+def flip_gain(s: FlipState, u: int, v: int) -> float:
     """By how much the objective falls when the filter at u moves to v."""
     chosen = s.chosen.copy()
     before = objective(s.order, s.parent, s.flow, s.weight, s.price, chosen)
@@ -93,7 +93,7 @@ def flip_gain(s: State, u: int, v: int) -> float:
 
 
 @jit
-def step(s: State, least_gain: float, may_add: bool, may_remove: bool) -> tuple[int, int, int, float]:
+def step(s: FlipState, least_gain: float, may_add: bool, may_remove: bool) -> tuple[int, int, int, float]:
     """(kind, from, to, gain) of the next move that gains more than `least_gain`.
 
     First the importance flip and, where allowed, adding the most or removing the least important;

@@ -8,11 +8,11 @@ the links it relieves.
 from __future__ import annotations
 
 from narrowcast.jit import jit
-from narrowcast.plans.filters.kernels.flip import State
+from narrowcast.plans.filters.kernels.flip import FlipState
 
 
 @jit
-def shift_flow(s: State, v: int, by: float) -> float:
+def shift_flow(s: FlipState, v: int, by: float) -> float:
     """Change f(v); returns the change of the objective. O(1)."""
     s.flow[v] += by
     if s.parent[v] >= 0:
@@ -21,7 +21,7 @@ def shift_flow(s: State, v: int, by: float) -> float:
 
 
 @jit
-def toggle(s: State, v: int) -> float:
+def toggle(s: FlipState, v: int) -> float:
     """Put a filter at v or take it away; returns the change of the objective.
 
     O(vertices between v and the next filters, above and below).

@@ -13,10 +13,10 @@ from narrowcast.model import Tree
 from narrowcast.plans.filters.kernels import flip as filter_flip
 from narrowcast.plans.filters.kernels.cost import objective as cost
 from narrowcast.plans.filters.kernels.cost import survey
-from narrowcast.plans.filters.kernels.flip import State
+from narrowcast.plans.filters.kernels.flip import FlipState
 from narrowcast.plans.filters.kernels.state import toggle
 from narrowcast.plans.filters.problem import (
-    Objective,
+    WeightedObjective,
     amount,
     count,
     delay_objective,
@@ -37,7 +37,7 @@ NOISE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class FlipMove:
     """One filter goes from `source` to `target`; `None` where one is added or removed."""
 
     kind: str
@@ -54,7 +54,7 @@ class Improvement:
     """
 
     filters: Ints
-    moves: tuple[Move, ...]
+    moves: tuple[FlipMove, ...]
     objective: str
     before: float
     after: float
@@ -99,7 +99,7 @@ def improve(
     fee, limit = amount("migration_cost", migration_cost), None if k is None else count("k", k)
     state = state_of(tree, f, form, mask)
     before = after = value_of(state)
-    made: list[Move] = []
+    made: list[FlipMove] = []
     for _ in range(count("moves", moves)):
         move = next_move(tree, state, objective, after, fee, limit)
         if move is None:
@@ -121,7 +121,7 @@ def importance(tree: Tree, flow: ArrayLike, filters: ArrayLike) -> Floats:
     return filter_flip.importance(state_of(tree, f, traffic_objective(tree), mask))[walk_of(tree).place]
 
 
-def goal(tree: Tree, objective: str, filter_delay: float, link_delay: float) -> Objective:
+def goal(tree: Tree, objective: str, filter_delay: float, link_delay: float) -> WeightedObjective:
     """The weights and prices of an objective by name."""
     if objective == "traffic":
         return traffic_objective(tree)
@@ -130,32 +130,32 @@ def goal(tree: Tree, objective: str, filter_delay: float, link_delay: float) -> 
     raise UnsupportedError(f"no objective {objective!r} for filters", works=("traffic", "delay"))
 
 
-def state_of(tree: Tree, f: Floats, form: Objective, mask: Bools) -> State:
+def state_of(tree: Tree, f: Floats, form: WeightedObjective, mask: Bools) -> FlipState:
     """The heuristic's state from scratch, in walk order. O(n)."""
     walk = walk_of(tree)
     v = walk.vertex
     flow, weight, price, chosen, can = f[v], form.weight[v], form.price[v], mask[v], tree.can_filter[v]
     tight, z, Z, C = survey(walk.order, walk.parent, flow, weight, chosen)
-    return State(walk.order, walk.parent, walk.size, can, flow, weight, price, chosen, tight, z, Z, C)
+    return FlipState(walk.order, walk.parent, walk.size, can, flow, weight, price, chosen, tight, z, Z, C)
 
 
-def value_of(state: State) -> float:
+def value_of(state: FlipState) -> float:
     """The objective. O(n)."""
     return float(cost(state.order, state.parent, state.flow, state.weight, state.price, state.chosen))
 
 
-def filters_of(tree: Tree, state: State) -> Ints:
+def filters_of(tree: Tree, state: FlipState) -> Ints:
     """The vertices with a filter, ascending."""
     return np.sort(walk_of(tree).vertex[state.chosen])
 
 
-def make(tree: Tree, state: State, move: Move) -> float:
+def make(tree: Tree, state: FlipState, move: FlipMove) -> float:
     """Carry out a move; returns the change of the objective."""
     places = [int(walk_of(tree).place[v]) for v in (move.source, move.target) if v is not None]
     return sum(float(toggle(state, place)) for place in places)
 
 
-def next_move(tree: Tree, state: State, objective: str, value: float, fee: float, k: int | None) -> Move | None:
+def next_move(tree: Tree, state: FlipState, objective: str, value: float, fee: float, k: int | None) -> FlipMove | None:
     """The next move that pays more than the fee, or None."""
     free = objective == "delay"
     may_add = free or (k is not None and int(state.chosen.sum()) < k)
@@ -164,4 +164,4 @@ def next_move(tree: Tree, state: State, objective: str, value: float, fee: float
         return None
     vertex = walk_of(tree).vertex
     u, v = (None if place < 0 else int(vertex[place]) for place in (source, target))
-    return Move(KINDS[kind], u, v, float(gain))
+    return FlipMove(KINDS[kind], u, v, float(gain))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -15,10 +12,10 @@ from narrowcast.plans.filters.kernels.optimum import Layout, curve, layout, reco
 from narrowcast.plans.filters.methods.flip import improve
 from narrowcast.plans.filters.methods.price import search
 from narrowcast.plans.filters.problem import Walked, count, flow_array, traffic_objective, walked
+from narrowcast.plans.filters.result import FiltersPlan, TreeDemand, placed
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Method = Literal["auto", "exact", "price"]
 METHODS = ("auto", "exact", "price")
 
 # The exact method is chosen up to these: some seconds on one core, and this much memory.
@@ -28,25 +25,7 @@ MEMORY_LIMIT = 2 << 30
 POLISH_LIMIT = 2e7
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Placement:
-    """Where the filters go and how good that is.
-
-    `curve[j]` is the traffic with at most j filters and `curve_bound[j]` what no placement of j
-    filters can beat: equal for the exact method; for the price search `curve` is the best known.
-    `gap` is (traffic − lower_bound) / traffic.
-    """
-
-    filters: Ints
-    traffic: float
-    curve: Floats
-    curve_bound: Floats
-    lower_bound: float
-    gap: float
-    method: str
-
-
-def place(tree: Tree, flow: ArrayLike, k: int, *, method: Method = "auto") -> Placement:
+def place(tree: Tree, flow: ArrayLike, k: int, *, method: str = "auto") -> FiltersPlan:
     """Place at most k filters so that the total traffic is least.
 
     "exact" runs the paper's dynamic program over the flows that can arrive at each vertex and
@@ -78,9 +57,15 @@ def place(tree: Tree, flow: ArrayLike, k: int, *, method: Method = "auto") -> Pl
     if method == "exact":
         best[-1] = total  # the same number, added up in one order
     best, bound = (np.append(a, np.full(k - most, a[-1])) for a in (best, bound))
-    lower = min(float(bound[-1]), total)
-    gap = (total - lower) / total if total > 0 else 0.0
-    return Placement(filters, total, best, np.minimum(bound, best), lower, gap, method)
+    return placed(
+        TreeDemand(tree, f),
+        filters,
+        {"objective": "traffic", "method": method, "k": k},
+        total=total,
+        lower_bound=min(float(bound[-1]), total),
+        curve=best,
+        curve_bound=np.minimum(bound, best),
+    )
 
 
 def fits(plan: Layout) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,37 +11,20 @@ from narrowcast.model import Tree
 from narrowcast.plans.filters.kernels.cost import objective as cost
 from narrowcast.plans.filters.kernels.price import priced
 from narrowcast.plans.filters.problem import (
-    Objective,
+    WeightedObjective,
     amount,
     delay_objective,
     flow_array,
     traffic_objective,
     walked,
 )
+from narrowcast.plans.filters.result import FiltersPlan, TreeDemand, placed
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class DelayPlacement:
-    """The filters and the least total delay."""
-
-    filters: Ints
-    delay: float
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class WeightedPlacement:
-    """The filters, the least weighed sum and what it is made of."""
-
-    filters: Ints
-    objective: float
-    traffic: float
-    delay: float
-
-
-def place_for_delay(tree: Tree, flow: ArrayLike, *, filter_delay: float, link_delay: float) -> DelayPlacement:
+def place_for_delay(tree: Tree, flow: ArrayLike, *, filter_delay: float, link_delay: float) -> FiltersPlan:
     """Place any number of filters so that the total delay is least.
 
     A filter makes the links below it faster and delays whatever passes through it. Optimal, in
@@ -55,8 +38,8 @@ def place_for_delay(tree: Tree, flow: ArrayLike, *, filter_delay: float, link_de
     """
     f = flow_array(tree, flow)
     form = delay_objective(tree, filter_delay, link_delay)
-    filters = _cheapest(tree, f, form)
-    return DelayPlacement(filters, _cost(tree, f, form, filters))
+    delays = {"filter_delay": float(filter_delay), "link_delay": float(link_delay)}
+    return _placed(tree, f, form, {"objective": "delay", "method": "exact", **delays})
 
 
 def place_weighted(
@@ -68,7 +51,7 @@ def place_weighted(
     filter_delay: float = 0.0,
     link_delay: float = 0.0,
     price: float = 0.0,
-) -> WeightedPlacement:
+) -> FiltersPlan:
     """Least traffic_weight · traffic + delay_weight · delay + price · filters.
 
     For when both matter and a filter costs money, which the paper names and leaves out. Optimal,
@@ -83,22 +66,27 @@ def place_weighted(
     f = flow_array(tree, flow)
     first, second = traffic_objective(tree), delay_objective(tree, filter_delay, link_delay)
     a, b = amount("traffic_weight", traffic_weight), amount("delay_weight", delay_weight)
-    form = Objective(a * first.weight + b * second.weight, b * second.price + amount("price", price))
+    form = WeightedObjective(a * first.weight + b * second.weight, b * second.price + amount("price", price))
+    settings = {
+        "filter_delay": float(filter_delay), "link_delay": float(link_delay), "traffic_weight": a, "delay_weight": b,
+        "price": float(price),
+    }  # fmt: skip
+    return _placed(tree, f, form, {"objective": "both", "method": "exact", **settings})
+
+
+def _placed(tree: Tree, f: Floats, form: WeightedObjective, parameters: dict[str, Any]) -> FiltersPlan:
+    """The cheapest placement, which is its own lower bound."""
     filters = _cheapest(tree, f, form)
-    return WeightedPlacement(
-        filters,
-        _cost(tree, f, form, filters),
-        _cost(tree, f, first, filters),
-        _cost(tree, f, second, filters),
-    )
+    total = _cost(tree, f, form, filters)
+    return placed(TreeDemand(tree, f), filters, parameters, total=total, lower_bound=total)
 
 
-def _cheapest(tree: Tree, f: Floats, form: Objective) -> Ints:
+def _cheapest(tree: Tree, f: Floats, form: WeightedObjective) -> Ints:
     way = walked(tree, f, form)
     return way.filters(priced(way.core, way.price))
 
 
-def _cost(tree: Tree, f: Floats, form: Objective, filters: Ints) -> float:
+def _cost(tree: Tree, f: Floats, form: WeightedObjective, filters: Ints) -> float:
     on = np.zeros(tree.n, np.bool_)
     on[filters] = True
     return float(cost(tree.order, tree.parents, f, form.weight, form.price, on))

@@ -14,7 +14,7 @@ from narrowcast.plans.filters.methods.flip import Goal
 from narrowcast.plans.filters.methods.optimum import place
 from narrowcast.plans.filters.methods.weighted import place_for_delay
 from narrowcast.plans.filters.mobile.fleet import Activate, Fleet, Message, Migrate, Passivate, Spawn
-from narrowcast.plans.filters.mobile.watch import Pairs, Watch
+from narrowcast.plans.filters.mobile.watch import Pairs, TreeWatch
 from narrowcast.plans.filters.problem import amount, count
 
 Ints = NDArray[np.int64]
@@ -23,7 +23,7 @@ METHODS = ("heuristic", "optimum", "still")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Batch:
+class FilterBatch:
     """What one batch did.
 
     `before` is the objective of the old placement under the new demand, `after` that of the new
@@ -80,7 +80,7 @@ class Batches:
         self.method, self.moves, self.fee = method, count("moves", moves), amount("migration_cost", migration_cost)
         self.k = None if k is None else count("k", k)
         self._delays = {"filter_delay": filter_delay, "link_delay": link_delay}
-        self.watch = Watch(
+        self.watch = TreeWatch(
             tree, leaf, item, size=size, n_items=n_items, objective=objective,
             filter_delay=filter_delay, link_delay=link_delay,
         )  # fmt: skip
@@ -89,7 +89,7 @@ class Batches:
         self.opening = tuple(Spawn(None, v) for v in self.watch.filters.tolist())
         self.fleet.run(*self.opening)
 
-    def run(self, subscribe: Pairs = ((), ()), unsubscribe: Pairs = ((), ())) -> Batch:
+    def run(self, subscribe: Pairs = ((), ()), unsubscribe: Pairs = ((), ())) -> FilterBatch:
         """Apply one batch of changed subscriptions and move the filters if it pays."""
         changed = self.watch.change(subscribe, unsubscribe)
         before, old = self.watch.value, self.watch.filters
@@ -100,7 +100,7 @@ class Batches:
             worthwhile = self._jump(old, before)
         messages = orders(self.watch.tree, self.fleet, old, self.watch.filters)
         self.fleet.run(*messages)
-        return Batch(messages, self.watch.filters, before, self.watch.value, worthwhile, changed)
+        return FilterBatch(messages, self.watch.filters, before, self.watch.value, worthwhile, changed)
 
     def _jump(self, old: Ints, before: float) -> bool:
         """Go to the optimum, and back if that saves less than it costs."""

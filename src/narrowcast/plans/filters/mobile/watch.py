@@ -11,7 +11,7 @@ from narrowcast.plans.filters.demand import demand_arrays
 from narrowcast.plans.filters.kernels import counts as demand_counts
 from narrowcast.plans.filters.kernels.flip import importance
 from narrowcast.plans.filters.kernels.state import toggle
-from narrowcast.plans.filters.methods.flip import Goal, Move, filters_of, goal, make, next_move, state_of
+from narrowcast.plans.filters.methods.flip import FlipMove, Goal, filters_of, goal, make, next_move, state_of
 from narrowcast.plans.filters.problem import amount, count, filter_mask, named, walk_of
 
 Ints = NDArray[np.int64]
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Pairs = tuple[ArrayLike, ArrayLike]
 
 
-class Watch:
+class TreeWatch:
     """A tree under changing demand: f(v), importance and the objective, always current.
 
     A subscription climbs from its leaf only while it changes what is wanted, and touches nothing
@@ -29,7 +29,7 @@ class Watch:
     rounding errors after very many changes.
 
     >>> import narrowcast as nc
-    >>> watch = nc.filters.Watch(nc.Tree([-1, 0, 0, 1, 1]), leaf=[3, 4], item=[0, 0], n_items=2)
+    >>> watch = nc.filters.TreeWatch(nc.Tree([-1, 0, 0, 1, 1]), leaf=[3, 4], item=[0, 0], n_items=2)
     >>> watch.flow.tolist(), watch.value
     ([1.0, 1.0, 0.0, 1.0, 1.0], 4.0)
     >>> watch.change(subscribe=([2], [1]))  # two vertices want more: the leaf and the root
@@ -37,7 +37,7 @@ class Watch:
     >>> watch.value
     8.0
     >>> watch.improve(k=1)
-    (Move(kind='add', source=None, target=0, gain=4.0),)
+    (FlipMove(kind='add', source=None, target=0, gain=4.0),)
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Watch:
         for place in np.flatnonzero(mask[self._walk.vertex] != self._state.chosen).tolist():
             self._value += float(toggle(self._state, place))
 
-    def improve(self, moves: int = 1, *, migration_cost: float = 0.0, k: int | None = None) -> tuple[Move, ...]:
+    def improve(self, moves: int = 1, *, migration_cost: float = 0.0, k: int | None = None) -> tuple[FlipMove, ...]:
         """One batch of the heuristic, as in `improve`; returns the moves made. O(moves · n)."""
         fee, made = amount("migration_cost", migration_cost), []
         for _ in range(count("moves", moves)):

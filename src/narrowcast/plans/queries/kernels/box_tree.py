@@ -17,7 +17,7 @@ from narrowcast.plans.queries.kernels.kd_order import kd_order, node_capacity
 LEAF = 32
 
 
-class Sets(NamedTuple):
+class SetBoxes(NamedTuple):
     """The sets being merged: slot i starts as query i; a merged set keeps the smaller slot."""
 
     low: Any

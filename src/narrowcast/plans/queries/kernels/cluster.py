@@ -12,7 +12,7 @@ import numpy as np
 
 from narrowcast.jit import jit
 from narrowcast.plans.queries.kernels.box_sizes import box_sizes
-from narrowcast.plans.queries.kernels.box_tree import LEAF, Sets, build, least_union, union_size, update
+from narrowcast.plans.queries.kernels.box_tree import LEAF, SetBoxes, build, least_union, union_size, update
 
 
 @jit
@@ -61,7 +61,7 @@ def _neighbours(tree: Any, sets: Any, a: int, k: Any, measure: Any, gain: bool, 
 def cluster(low: Any, high: Any, k: Any, measure: Any, gain: bool) -> Any:
     """The smallest query of each query's cluster. `k` is (K_M, K_T, K_U)."""
     n, d = low.shape
-    sets = Sets(low, high, box_sizes(low, high, measure), np.ones(n, np.int64), np.ones(n, np.bool_))
+    sets = SetBoxes(low, high, box_sizes(low, high, measure), np.ones(n, np.int64), np.ones(n, np.bool_))
     scratch_low, scratch_high = np.empty(d), np.empty(d)
     label = np.full(n, -1)
     if n == 0:

@@ -11,7 +11,7 @@ import numpy as np
 
 from narrowcast.jit import jit
 from narrowcast.plans.queries.kernels.box_sizes import AREA, box_size, box_sizes
-from narrowcast.plans.queries.kernels.box_tree import Sets, union_sizes
+from narrowcast.plans.queries.kernels.box_tree import SetBoxes, union_sizes
 
 
 class _Board(NamedTuple):
@@ -149,7 +149,7 @@ def directed(low: Any, high: Any, k: Any, measure: Any, start: Any) -> Any:
     """
     n, d = low.shape
     alone = box_sizes(low, high, measure)
-    sets = Sets(np.empty((n, d)), np.empty((n, d)), np.zeros(n), np.zeros(n, np.int64), np.zeros(n, np.bool_))
+    sets = SetBoxes(np.empty((n, d)), np.empty((n, d)), np.zeros(n), np.zeros(n, np.int64), np.zeros(n, np.bool_))
     table, row_best = np.full((n, n), -np.inf), np.full(n, -1)
     board = _Board(sets, np.zeros(n), start.copy(), table, row_best, np.zeros(n), np.full(n, -np.inf))
     scratch_low, scratch_high = np.empty(d), np.empty(d)

@@ -13,7 +13,7 @@ import numpy as np
 
 from narrowcast.jit import jit
 from narrowcast.plans.queries.kernels.box_sizes import AREA, box_sizes
-from narrowcast.plans.queries.kernels.box_tree import LEAF, Sets, build, least_union, union_size, update
+from narrowcast.plans.queries.kernels.box_tree import LEAF, SetBoxes, build, least_union, union_size, update
 
 
 @jit
@@ -127,7 +127,7 @@ def _replay(winner: Any, slot: int, gain: Any, partner: Any) -> None:
 def pair(low: Any, high: Any, k: Any, measure: Any, nearby: bool) -> Any:
     """The slot that each query ends in. `k` is (K_M, K_T, K_U); `nearby` prunes with the tree."""
     n, d = low.shape
-    sets = Sets(low.copy(), high.copy(), box_sizes(low, high, measure), np.ones(n, np.int64), np.ones(n, np.bool_))
+    sets = SetBoxes(low.copy(), high.copy(), box_sizes(low, high, measure), np.ones(n, np.int64), np.ones(n, np.bool_))
     scratch_low, scratch_high = np.empty(d), np.empty(d)
     owner = np.arange(n)
     if n == 0:

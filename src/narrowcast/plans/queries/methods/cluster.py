@@ -11,7 +11,7 @@ from narrowcast.plans.queries.methods.directed import Directed
 from narrowcast.plans.queries.methods.exhaustive import Exhaustive
 from narrowcast.plans.queries.methods.pair import Pair
 from narrowcast.plans.queries.methods.partition import Partition
-from narrowcast.plans.queries.problem import BoxProblem, Problem, Set, sets_of_labels
+from narrowcast.plans.queries.problem import BoxProblem, MergeProblem, Set, sets_of_labels
 
 METRICS = ("heuristic", "gain")
 Algorithm = Callable[..., tuple[Set, ...]]
@@ -44,7 +44,7 @@ class Cluster:
                 f"metric is {self.metric!r}; allowed: {', '.join(METRICS)}", name="metric", allowed=METRICS
             )
 
-    def __call__(self, problem: Problem, *, seed: int = 0) -> tuple[Set, ...]:
+    def __call__(self, problem: MergeProblem, *, seed: int = 0) -> tuple[Set, ...]:
         plan: list[Set] = []
         for members in clusters(problem, self.metric):
             if len(members) == 1:
@@ -55,7 +55,7 @@ class Cluster:
         return tuple(sorted(plan))
 
 
-def clusters(problem: Problem, metric: str = "heuristic") -> tuple[Set, ...]:
+def clusters(problem: MergeProblem, metric: str = "heuristic") -> tuple[Set, ...]:
     """The clusters themselves, by their first query."""
     if isinstance(problem, BoxProblem) and problem.has_kernel:
         return sets_of_labels(cluster_kernel(*problem.kernel_arguments(), metric == "gain").tolist())
@@ -75,7 +75,7 @@ def clusters(problem: Problem, metric: str = "heuristic") -> tuple[Set, ...]:
     return sets_of_labels([find(i) for i in range(problem.n)])
 
 
-def worth(problem: Problem, a: int, b: int, metric: str) -> float:
+def worth(problem: MergeProblem, a: int, b: int, metric: str) -> float:
     """What having queries a and b in one set could gain: at most, by the paper's heuristic, or on their own."""
     if metric == "gain":
         return problem.cost((a,)) + problem.cost((b,)) - problem.cost(tuple(sorted((a, b))))

@@ -11,7 +11,7 @@ from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.plans.queries.boxes import Ints
 from narrowcast.plans.queries.kernels.directed import directed as descend_kernel
 from narrowcast.plans.queries.methods.pair import Pair
-from narrowcast.plans.queries.problem import BoxProblem, Problem, Set, sets_of_labels, total_terms, united
+from narrowcast.plans.queries.problem import BoxProblem, MergeProblem, Set, sets_of_labels, total_terms, united
 
 MAX_QUERIES = 5_000
 
@@ -31,7 +31,7 @@ class Directed:
         if not isinstance(self.starts, (int, np.integer)) or self.starts < 1:
             raise InputError(f"starts is {self.starts!r}; it must be a whole number, 1 or more", name="starts")
 
-    def __call__(self, problem: Problem, *, seed: int = 0) -> tuple[Set, ...]:
+    def __call__(self, problem: MergeProblem, *, seed: int = 0) -> tuple[Set, ...]:
         if problem.n > MAX_QUERIES:
             raise UnsupportedError(
                 f"directed takes at most {MAX_QUERIES} queries, got {problem.n}; use method 'cluster' with inner",
@@ -45,13 +45,15 @@ class Directed:
         return best
 
 
-def ends(problem: Problem, pair: tuple[Set, ...], starts: int, seed: int) -> Iterator[tuple[tuple[Set, ...], float]]:
+def ends(
+    problem: MergeProblem, pair: tuple[Set, ...], starts: int, seed: int
+) -> Iterator[tuple[tuple[Set, ...], float]]:
     """Where the descent from each start ends, and its cost. Fewer starts are the first of more."""
     for start in _starts(problem.n, pair, starts, seed):
         yield _descend(problem, start)
 
 
-def _total(problem: Problem, sets: tuple[Set, ...]) -> float:
+def _total(problem: MergeProblem, sets: tuple[Set, ...]) -> float:
     return total_terms(problem, sets).priced(problem.constants)
 
 
@@ -67,7 +69,7 @@ def _starts(n: int, pair: tuple[Set, ...], starts: int, seed: int) -> Iterator[I
         yield rng.integers(0, rng.integers(1, n, endpoint=True) if n else 1, n)
 
 
-def _descend(problem: Problem, start: Ints) -> tuple[tuple[Set, ...], float]:
+def _descend(problem: MergeProblem, start: Ints) -> tuple[tuple[Set, ...], float]:
     if isinstance(problem, BoxProblem) and problem.has_kernel:
         labels, cost = descend_kernel(*problem.kernel_arguments(), start)
         return sets_of_labels(labels.tolist()), cost
@@ -75,7 +77,7 @@ def _descend(problem: Problem, start: Ints) -> tuple[tuple[Set, ...], float]:
     return end, _total(problem, end)
 
 
-def descend(problem: Problem, start: tuple[Set, ...]) -> tuple[Set, ...]:
+def descend(problem: MergeProblem, start: tuple[Set, ...]) -> tuple[Set, ...]:
     """The same descent for queries of any kind. Prices are remembered, so a step costs what is new."""
     sets = list(start)
     rounding = 1e-12 * _total(problem, start)
@@ -104,7 +106,7 @@ def descend(problem: Problem, start: tuple[Set, ...]) -> tuple[Set, ...]:
         sets = sorted([members for members in sets if members not in old] + list(new))
 
 
-def _best_split(problem: Problem, members: Set) -> tuple[float, int]:
+def _best_split(problem: MergeProblem, members: Set) -> tuple[float, int]:
     """The most that taking one query out gains, and which."""
     best, query = -np.inf, -1
     for q in members:

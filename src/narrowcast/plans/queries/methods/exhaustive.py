@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from narrowcast.errors import UnsupportedError
-from narrowcast.plans.queries.problem import Problem, Set
+from narrowcast.plans.queries.problem import MergeProblem, Set
 
 MAX_QUERIES = 4
 
@@ -20,7 +20,7 @@ class Exhaustive:
     partition; with sizes of your own one may. There are 2^(2^n − 1) collections: at most 4 queries.
     """
 
-    def __call__(self, problem: Problem, *, seed: int = 0) -> tuple[Set, ...]:
+    def __call__(self, problem: MergeProblem, *, seed: int = 0) -> tuple[Set, ...]:
         n = problem.n
         if n > MAX_QUERIES:
             raise UnsupportedError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from narrowcast.errors import InputError
 from narrowcast.plans.queries.kernels.pair import pair as pair_kernel
-from narrowcast.plans.queries.problem import BoxProblem, Problem, Set, sets_of_labels, united
+from narrowcast.plans.queries.problem import BoxProblem, MergeProblem, Set, sets_of_labels, united
 
 CANDIDATES = ("near", "all")
 
@@ -33,13 +33,13 @@ class Pair:
                 f"candidates is {self.candidates!r}; allowed: near, all", name="candidates", allowed=CANDIDATES
             )
 
-    def __call__(self, problem: Problem, *, seed: int = 0) -> tuple[Set, ...]:
+    def __call__(self, problem: MergeProblem, *, seed: int = 0) -> tuple[Set, ...]:
         if isinstance(problem, BoxProblem) and problem.has_kernel:
             return sets_of_labels(pair_kernel(*problem.kernel_arguments(), self.candidates == "near").tolist())
         return greedy(problem, [(i,) for i in range(problem.n)])
 
 
-def greedy(problem: Problem, start: Sequence[Set]) -> tuple[Set, ...]:
+def greedy(problem: MergeProblem, start: Sequence[Set]) -> tuple[Set, ...]:
     """Pair merging from any plan, whatever the queries are. The heap is the paper's profit table."""
     sets = dict(enumerate(start))
     heap: list[tuple[float, int, int]] = []
@@ -63,7 +63,7 @@ def greedy(problem: Problem, start: Sequence[Set]) -> tuple[Set, ...]:
 
 
 def _offer(
-    problem: Problem, sets: dict[int, Set], name: int, others: list[int], heap: list[tuple[float, int, int]]
+    problem: MergeProblem, sets: dict[int, Set], name: int, others: list[int], heap: list[tuple[float, int, int]]
 ) -> None:
     """Put every pair of set `name` that gains on the heap."""
     if not others:

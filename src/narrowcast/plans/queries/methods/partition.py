@@ -10,7 +10,7 @@ from narrowcast.errors import UnsupportedError
 from narrowcast.plans.queries.boxes import Floats, lows_highs
 from narrowcast.plans.queries.kernels.partition import partition as best_partition
 from narrowcast.plans.queries.kernels.partition import subset_boxes
-from narrowcast.plans.queries.problem import BoxProblem, Problem, Set
+from narrowcast.plans.queries.problem import BoxProblem, MergeProblem, Set
 from narrowcast.plans.queries.procedures import Rectangle
 
 MAX_QUERIES = 22
@@ -27,7 +27,7 @@ class Partition:
     under other procedures, whose 2^n sets are priced one by one.
     """
 
-    def __call__(self, problem: Problem, *, seed: int = 0) -> tuple[Set, ...]:
+    def __call__(self, problem: MergeProblem, *, seed: int = 0) -> tuple[Set, ...]:
         fast = isinstance(problem, BoxProblem) and isinstance(problem.procedure, Rectangle)
         limit = MAX_QUERIES if fast else MAX_QUERIES_PRICED_ONE_BY_ONE
         if problem.n > limit:
@@ -46,7 +46,7 @@ def _members(mask: int, n: int) -> Set:
     return tuple(i for i in range(n) if mask >> i & 1)
 
 
-def _all_costs(problem: Problem) -> Floats:
+def _all_costs(problem: MergeProblem) -> Floats:
     return np.array([0.0, *(problem.cost(_members(mask, problem.n)) for mask in range(1, 1 << problem.n))])
 
 

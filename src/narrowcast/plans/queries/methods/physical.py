@@ -12,11 +12,11 @@ from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.model.arrays import amounts, indices
 from narrowcast.plans.queries.boxes import Floats, Ints, flat
 from narrowcast.plans.queries.kernels.physical import physical as place
-from narrowcast.plans.queries.merged import MergePlan
+from narrowcast.plans.queries.result import QueriesPlan
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ChannelPlan:
+class PhysicalChannels:
     """The physical channel of each merged query, what each carries, who listens, and the price.
 
     `overheard` counts the objects that clients hear on a channel they listen to, of merged queries in
@@ -31,7 +31,9 @@ class ChannelPlan:
     cost: float
 
 
-def assign(plan: MergePlan, clients: ArrayLike, *, channels: int, restarts: int = 8, seed: int = 0) -> ChannelPlan:
+def assign(
+    plan: QueriesPlan, clients: ArrayLike, *, channels: int, restarts: int = 8, seed: int = 0
+) -> PhysicalChannels:
     """Put the merged queries of a plan on at most `channels` channels so that clients overhear little.
 
     `clients` is the client of each query. A client listens to every channel that carries an answer with
@@ -58,7 +60,7 @@ def assign(plan: MergePlan, clients: ArrayLike, *, channels: int, restarts: int 
     wanted = [sorted({int(owner[q]) for q in members}) for members in plan.sets]
     home = place_answers(plan.sizes, wanted, channels, restarts, seed)
     load, listeners, overheard = overhearing(plan.sizes, wanted, home)
-    return ChannelPlan(home, load, listeners, overheard, plan.cost + plan.constants.ku * overheard)
+    return PhysicalChannels(home, load, listeners, overheard, plan.cost + plan.constants.ku * overheard)
 
 
 def place_answers(sizes: ArrayLike, wanted: Sequence[Sequence[int]], channels: int, restarts: int, seed: int) -> Ints:

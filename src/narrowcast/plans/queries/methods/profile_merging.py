@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from narrowcast.errors import InputError
 from narrowcast.plans.queries.constants import KM, KT, KU, Constants
-from narrowcast.plans.queries.merged import CostTerms, baseline
 from narrowcast.plans.queries.plan import algorithm
-from narrowcast.plans.queries.problem import Set, SizedProblem, total_terms
+from narrowcast.plans.queries.problem import CostTerms, Set, SizedProblem, cost_apart, total_terms
 from narrowcast.profiles import Matcher, Profile
 
 ProfileSize = Callable[[Profile], float]
@@ -64,7 +63,7 @@ def merge_profiles(
     sets = algorithm(method, starts, inner, metric)(problem, seed=seed)
     terms = CostTerms.of(total_terms(problem, sets), problem.constants)
     merged = tuple(Profile.any_of(parsed[i] for i in members) for members in sets)
-    return ProfilePlan(sets, merged, terms.total, terms, baseline(problem), method)
+    return ProfilePlan(sets, merged, terms.total, terms, cost_apart(problem), method)
 
 
 def _by_function(profiles: Sequence[Profile], size: ProfileSize) -> Callable[[Set], float]:

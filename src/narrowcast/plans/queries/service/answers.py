@@ -19,8 +19,8 @@ import pyarrow as pa
 from narrowcast.errors import InputError
 from narrowcast.plans.queries.arrangement import combinations
 from narrowcast.plans.queries.boxes import Floats, Ints
-from narrowcast.plans.queries.merged import MergePlan
 from narrowcast.plans.queries.ranges import box_profile
+from narrowcast.plans.queries.result import QueriesPlan
 from narrowcast.profiles import Matcher, Profile
 
 
@@ -70,7 +70,9 @@ class Answer:
     rows: Ints | None = None
 
 
-def headers(queries: Sequence[Query], boxes: Floats, plan: MergePlan, attributes: Sequence[str]) -> tuple[Header, ...]:
+def headers(
+    queries: Sequence[Query], boxes: Floats, plan: QueriesPlan, attributes: Sequence[str]
+) -> tuple[Header, ...]:
     """A header for each channel of a plan over `boxes`, which are the ranges of `queries` in `attributes`.
 
     `rectangle` and `polygon` give one channel per set, `exact` one per combination of queries that share

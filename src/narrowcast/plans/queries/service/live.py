@@ -10,14 +10,13 @@ from numpy.typing import ArrayLike
 from narrowcast.errors import InputError
 from narrowcast.plans.queries.boxes import Floats, as_boxes
 from narrowcast.plans.queries.constants import Constants
-from narrowcast.plans.queries.merged import check_cover
 from narrowcast.plans.queries.methods.pair import Pair
-from narrowcast.plans.queries.problem import BoxProblem, Set, Terms, total_terms, united
-from narrowcast.plans.queries.procedures import Procedure, as_procedure
+from narrowcast.plans.queries.problem import BoxProblem, MergeAmounts, Set, check_cover, total_terms, united
+from narrowcast.plans.queries.procedures import MergeProcedure, as_procedure
 from narrowcast.plans.queries.sizes import Area, SizeFunction, as_sizes
 
 
-class LivePlan:
+class LiveQueries:
     """A merge plan under change. Every query it holds is in exactly one set, at every moment.
 
     A new query joins the set where it gains most, or stays alone; then, as after a removal, the sets it
@@ -26,7 +25,7 @@ class LivePlan:
     plan drifts slowly from what starting over would give, and `restart` starts over if that is cheaper.
     It begins with `sets`, or with those that pair merging finds.
 
-    >>> live = LivePlan([[[0, 2], [0, 1]]], km=10, kt=9, ku=1)
+    >>> live = LiveQueries([[[0, 2], [0, 1]]], km=10, kt=9, ku=1)
     >>> live.add([[0, 1], [0, 2]]), live.sets
     (1, ((0, 1),))
     >>> live.remove(0)
@@ -43,7 +42,7 @@ class LivePlan:
         kt: float | None = None,
         ku: float | None = None,
         ka: float = 0.0,
-        procedure: str | Procedure = "rectangle",
+        procedure: str | MergeProcedure = "rectangle",
         size: SizeFunction | None = None,
         constants: Constants | None = None,
         sets: Iterable[Sequence[int]] | None = None,
@@ -72,7 +71,7 @@ class LivePlan:
         return tuple(sorted(self._set_of))
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> MergeAmounts:
         return total_terms(self._problem, self.sets)
 
     @property

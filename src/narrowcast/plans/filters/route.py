@@ -1,0 +1,20 @@
+"""A filters plan as the network obeys it: one tree, and the brokers of it that filter."""
+
+from __future__ import annotations
+
+from narrowcast.deliver.routing.address import Overlay
+from narrowcast.deliver.routing.routes import Subscribers, by_tree
+from narrowcast.deliver.routing.routing import Routing
+from narrowcast.plans.filters.result import FiltersPlan
+
+
+def route(plan: FiltersPlan, subscribers: Subscribers, groups: int | None = None) -> Routing:
+    """The routing for the subscriptions there are now; `groups` plays no part, since the tree is an overlay."""
+    names, parents = plan.node_names, plan.tree.parents.tolist()
+    links = tuple((names[above], names[v]) for v, above in enumerate(parents) if above >= 0)
+    return by_tree(Overlay(names[plan.tree.root], links), [names[v] for v in plan.filters.tolist()], subscribers)
+
+
+def profiles(plan: FiltersPlan) -> dict[str, str]:
+    """None: the plan knows how much is wanted below each node, and not what."""
+    return {}
