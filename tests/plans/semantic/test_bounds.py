@@ -10,8 +10,7 @@ import narrowcast as nc
 from naive import semantic_system as naive
 from naive.paths import distances
 from narrowcast.errors import InfeasibleError, InputError
-from narrowcast.plans.semantic import VARIANTS
-from narrowcast.plans.semantic.folder import as_plan
+from narrowcast.plans.semantic.api import METHODS
 from narrowcast.plans.semantic.judge.faults import semantic_faults
 
 
@@ -44,7 +43,7 @@ def late(plan, topology: nc.Topology, table: pa.Table, sources, bound: dict[int,
     return found
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", METHODS)
 def test_bounds_are_kept_and_nobody_is_missed(variant: str) -> None:
     kept, refused = 0, []
     for seed in range(60):
@@ -70,7 +69,7 @@ def test_bounds_are_kept_and_nobody_is_missed(variant: str) -> None:
         assert late(plan, topology, small.window, small.sources, gateways) == [], seed
         assert naive.missed(plan, small.clients, small.profiles, small.later, small.later_sources) == [], seed
         assert naive.channel_faults(plan) == [], seed
-        assert semantic_faults(as_plan(plan, small.window, small.sources)) == [], seed
+        assert semantic_faults(plan.to_tables()) == [], seed
     assert kept > 20
     assert all(budget == "latency_bound" and more > 1 for budget, more in refused)
 

@@ -8,7 +8,14 @@ import itertools
 import numpy as np
 import pytest
 
-from narrowcast.plans.semantic.live.coordinators import Acknowledge, Coordinator, Record, Reorganise, Send, holders
+from narrowcast.plans.semantic.live.coordinators import (
+    Acknowledge,
+    ChannelCoordinator,
+    ClientRecord,
+    Reorganise,
+    SendPeer,
+    holders,
+)
 
 NAMES = ("a", "b", "c", "d", "e")
 
@@ -20,7 +27,7 @@ class World:
         self.rng = np.random.default_rng(seed)
         self.now, self.count = 0.0, itertools.count()
         self.queue: list[tuple[float, int, str, str, object]] = []
-        self.alive = {name: Coordinator(name, NAMES) for name in NAMES}
+        self.alive = {name: ChannelCoordinator(name, NAMES) for name in NAMES}
         self.next_tick = 0.0
         self.acknowledged: dict[str, int] = {}
         self.plans: list[Reorganise] = []
@@ -30,7 +37,7 @@ class World:
     def done(self, name: str, effects: list) -> None:
         for effect in effects:
             match effect:
-                case Send():
+                case SendPeer():
                     at = self.now + float(self.rng.uniform(0.01, 0.4))
                     heapq.heappush(self.queue, (at, next(self.count), name, effect.to, effect.message))
                 case Acknowledge():
@@ -62,7 +69,7 @@ class World:
 
     def revive(self, name: str) -> None:
         """Back with nothing in memory."""
-        self.alive[name] = Coordinator(name, NAMES)
+        self.alive[name] = ChannelCoordinator(name, NAMES)
         self.done(name, self.alive[name].start(self.now))
 
 
@@ -70,7 +77,7 @@ class World:
 def test_what_was_acknowledged_is_in_every_later_plan_though_one_after_another_dies_and_returns(seed: int) -> None:
     world = World(seed)
     rng = np.random.default_rng([seed, 1])
-    wanted: dict[str, list[Record]] = {}
+    wanted: dict[str, list[ClientRecord]] = {}
     dead: str | None = None
     for _ in range(12):
         for _ in range(int(rng.integers(0, 6))):
@@ -78,7 +85,7 @@ def test_what_was_acknowledged_is_in_every_later_plan_though_one_after_another_d
             attributes = tuple(sorted(set(rng.choice(["price", "symbol", "venue", "size"], 2).tolist())))
             history = wanted.setdefault(client, [])
             text = None if rng.random() < 0.3 else f"price > {rng.integers(100)}"
-            record = Record(client, len(history) + 1, text, attributes, int(rng.integers(9)))
+            record = ClientRecord(client, len(history) + 1, text, attributes, int(rng.integers(9)))
             history.append(record)
             at = str(rng.choice(sorted(world.alive)))
             world.done(at, world.alive[at].submit(world.now, record))

@@ -10,21 +10,21 @@ import pytest
 
 import narrowcast as nc
 from naive import semantic_system as naive
-from narrowcast.model.plan import Plan, load, save
+from narrowcast.model.folder import read_tables, write_tables
+from narrowcast.model.plan import Tables
 from narrowcast.plans.channels.judge.faults import differences
-from narrowcast.plans.semantic import VARIANTS, LivePlan
-from narrowcast.plans.semantic.folder import as_plan
+from narrowcast.plans.semantic.api import METHODS, LiveChannels
 from narrowcast.plans.semantic.judge.faults import semantic_cost, semantic_faults
 
 CAPS = (None, 1, 2, 4)
 
 
-def folder(small: naive.Small, variant: str, **more: object) -> Plan:
+def folder(small: naive.Small, variant: str, **more: object) -> Tables:
     args = (small.topology, small.profiles, small.clients, small.window, small.sources)
-    return as_plan(nc.semantic.plan(*args, variant=variant, **more), small.window, small.sources)
+    return nc.semantic.plan(*args, variant=variant, **more).to_tables()
 
 
-def changed(plan: Plan, table: str, **columns: list[object]) -> Plan:
+def changed(plan: Tables, table: str, **columns: list[object]) -> Tables:
     """The plan with some columns of a table replaced."""
     new = plan.tables[table]
     for name, values in columns.items():
@@ -33,12 +33,12 @@ def changed(plan: Plan, table: str, **columns: list[object]) -> Plan:
     return replace(plan, tables={**plan.tables, table: new})
 
 
-def without_rows(plan: Plan, table: str, rows: list[int]) -> Plan:
+def without_rows(plan: Tables, table: str, rows: list[int]) -> Tables:
     keep = [i for i in range(plan.tables[table].num_rows) if i not in rows]
     return replace(plan, tables={**plan.tables, table: plan.tables[table].take(keep)})
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", METHODS)
 def test_every_plan_is_sound_and_costs_what_it_says(variant: str) -> None:
     for seed in range(40):
         small = naive.small_system(seed)
@@ -49,41 +49,41 @@ def test_every_plan_is_sound_and_costs_what_it_says(variant: str) -> None:
             assert set(semantic_cost(plan)) == set(plan.cost) == {"total", "tree", "full"}
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", METHODS)
 def test_a_plan_that_clients_joined_and_left_is_sound(variant: str) -> None:
     for seed in range(12):
         small = naive.small_system(seed)
         args = (small.topology, small.profiles, small.clients, small.window, small.sources)
-        live = LivePlan(nc.semantic.plan(*args, variant=variant))
+        live = LiveChannels(nc.semantic.plan(*args, variant=variant))
         rng = np.random.default_rng(seed)
         for _ in range(6):
             live.subscribe(naive.profile_text(rng), int(rng.integers(small.topology.n_brokers)))
         for client in rng.choice(list(live.clients), len(live.clients) // 2, replace=False).tolist():
             live.unsubscribe(client)
-        assert semantic_faults(as_plan(live.plan, small.later, small.later_sources)) == [], seed
+        assert semantic_faults(live.plan.rated_by(small.later, small.later_sources).to_tables()) == [], seed
 
 
 def test_a_plan_comes_back_from_disk_as_it_was(tmp_path) -> None:
     small = naive.small_system(3)
-    for variant in VARIANTS:
+    for variant in METHODS:
         plan = folder(small, variant)
-        save(plan, tmp_path / variant)
-        again = load(tmp_path / variant)
+        write_tables(plan, tmp_path / variant)
+        again = read_tables(tmp_path / variant)
         assert semantic_faults(again) == []
         assert semantic_cost(again) == semantic_cost(plan)
         assert again.tables["channels"].equals(plan.tables["channels"])
 
 
-def line(variant: str, **more: object) -> Plan:
+def line(variant: str, **more: object) -> Tables:
     """Source 0, then gateways 1, 2, 3 on a line, two overlapping wishes."""
     topology = nc.Topology([(0, 1), (1, 2), (2, 3), (0, 3)], cost=[1, 1, 1, 9])
     window = pa.table({"x": [1, 4, 6, 9]})
     clients = [(0, 1), (1, 3), (2, 2)]
     made = nc.semantic.plan(topology, ["x > 3", "x < 7", "x > 5"], clients, window, 0, variant=variant, **more)
-    return as_plan(made, window, 0)
+    return made.to_tables()
 
 
-def fault(plan: Plan) -> str:
+def fault(plan: Tables) -> str:
     faults = semantic_faults(plan)
     assert faults, "the judge found nothing"
     return faults[0]
@@ -143,10 +143,10 @@ def test_messages_that_do_not_arrive_are_found() -> None:
 def test_xpath_plans_are_judged_too() -> None:
     star = nc.Topology([(0, 1), (0, 2), (0, 3)])
     window = pa.table({"xml": ["<order v='N'/>", "<order v='Q'/>", "<trade/>", None], "x": [1, 5, 5, 2]})
-    for variant in VARIANTS:
+    for variant in METHODS:
         made = nc.semantic.plan(
             star, ["//order[@v='N']", "//order", "x > 3"], [(0, 1), (1, 2), (2, 3)], window, 0, variant=variant
         )
-        plan = as_plan(made, window, 0)
+        plan = made.to_tables()
         assert semantic_faults(plan) == []
         assert semantic_faults(changed(plan, "profiles", text=["//order", "//trade", "x > 3"])) != []

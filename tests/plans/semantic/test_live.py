@@ -9,10 +9,10 @@ import pytest
 import narrowcast as nc
 from naive import semantic_system as naive
 from narrowcast.errors import InputError
-from narrowcast.plans.semantic import VARIANTS, LivePlan
+from narrowcast.plans.semantic.api import METHODS, LiveChannels
 
 
-def checked(live: LivePlan, small: naive.Small, note: object) -> None:
+def checked(live: LiveChannels, small: naive.Small, note: object) -> None:
     """Nobody is missed, trees are sound, and no gateway is served for nothing."""
     plan = live.plan
     clients = list(live.clients.values())
@@ -23,7 +23,7 @@ def checked(live: LivePlan, small: naive.Small, note: object) -> None:
     assert {gateway for channel in plan.channels for gateway in channel.gateways} == here, note
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", METHODS)
 def test_nobody_is_missed_after_any_subscribing_and_unsubscribing_and_after_planning_again(variant: str) -> None:
     for seed in range(20):
         small = naive.small_system(seed)
@@ -31,7 +31,7 @@ def test_nobody_is_missed_after_any_subscribing_and_unsubscribing_and_after_plan
         plan = nc.semantic.plan(
             small.topology, small.profiles, small.clients, small.window, small.sources, variant=variant, seed=seed
         )
-        live = LivePlan(plan)
+        live = LiveChannels(plan)
         for step in range(12):
             if live.clients and rng.random() < (0.5 if step < 8 else 0.9):
                 live.unsubscribe(int(rng.choice(list(live.clients))))
@@ -61,7 +61,7 @@ def test_nobody_is_missed_after_any_subscribing_and_unsubscribing_and_after_plan
 def test_a_covered_profile_joins_its_channel_and_another_opens_one() -> None:
     line = nc.Topology([(0, 1), (1, 2), (2, 3)])
     window = pa.table({"x": [1, 6, 9]})
-    live = LivePlan(nc.semantic.plan(line, ["x > 5"], [(0, 1)], window, sources=0, variant="semcast"))
+    live = LiveChannels(nc.semantic.plan(line, ["x > 5"], [(0, 1)], window, sources=0, variant="semcast"))
     covered = live.subscribe("x > 7", 2)
     assert (covered.joined, covered.opened, live.plan.n_channels) == (1, 0, 1)
     other = live.subscribe("x < 3", 3)
@@ -72,7 +72,7 @@ def test_a_covered_profile_joins_its_channel_and_another_opens_one() -> None:
 
 def test_under_search_a_new_profile_at_a_known_gateway_needs_no_new_channel() -> None:
     line = nc.Topology([(0, 1), (1, 2), (2, 3)])
-    live = LivePlan(nc.semantic.plan(line, ["x > 5"], [(0, 1)], pa.table({"x": [1, 6, 9]}), sources=0))
+    live = LiveChannels(nc.semantic.plan(line, ["x > 5"], [(0, 1)], pa.table({"x": [1, 6, 9]}), sources=0))
     before = live.plan.n_channels
     assert live.subscribe("x < 3", 1).joined == 0
     assert live.subscribe("x < 3", 3).joined == 1
@@ -80,7 +80,7 @@ def test_under_search_a_new_profile_at_a_known_gateway_needs_no_new_channel() ->
 
 
 def test_unknown_clients_and_brokers_are_refused() -> None:
-    live = LivePlan(nc.semantic.plan(nc.Topology([(0, 1)]), ["x = 1"], [(0, 1)], pa.table({"x": [1]}), sources=0))
+    live = LiveChannels(nc.semantic.plan(nc.Topology([(0, 1)]), ["x = 1"], [(0, 1)], pa.table({"x": [1]}), sources=0))
     with pytest.raises(InputError, match="no client 7"):
         live.unsubscribe(7)
     with pytest.raises(InputError, match="gateway 5 is no broker"):

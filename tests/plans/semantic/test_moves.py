@@ -8,13 +8,13 @@ import pytest
 import narrowcast as nc
 from naive import semantic_moves as naive
 from narrowcast.network import Paths, shortest_paths
-from narrowcast.plans.semantic.kernels.moves import Overlay, move_classes
+from narrowcast.plans.semantic.kernels.moves import PricedOverlay, move_classes
 from narrowcast.plans.semantic.kernels.near import least_waste, ones
 from narrowcast.plans.semantic.kernels.price import union_prices
-from narrowcast.plans.semantic.methods.audiences import Classes, packed
+from narrowcast.plans.semantic.methods.audiences import AudienceClasses, packed
 
 
-def drawn(seed: int) -> tuple[Paths, np.ndarray, np.ndarray, Classes, np.random.Generator]:
+def drawn(seed: int) -> tuple[Paths, np.ndarray, np.ndarray, AudienceClasses, np.random.Generator]:
     """(paths, sources, gateways, classes) of a small overlay."""
     rng = np.random.default_rng(seed)
     paths = shortest_paths(nc.workloads.overlay(int(rng.integers(6, 14)), seed=seed))
@@ -23,7 +23,13 @@ def drawn(seed: int) -> tuple[Paths, np.ndarray, np.ndarray, Classes, np.random.
     n = int(rng.integers(2, 12))
     reach = rng.random((n, gateways.size)) < 0.4
     reach[np.arange(n), rng.integers(gateways.size, size=n)] = True
-    return paths, sources, gateways, Classes(reach, rng.integers(sources.size, size=n), rng.uniform(0.5, 3, n)), rng
+    return (
+        paths,
+        sources,
+        gateways,
+        AudienceClasses(reach, rng.integers(sources.size, size=n), rng.uniform(0.5, 3, n)),
+        rng,
+    )
 
 
 def test_bits_are_counted() -> None:
@@ -68,7 +74,7 @@ def test_moves_lower_the_cost_until_no_single_one_does(seed: int) -> None:
     lost = rng.uniform(0, 400, classes.n)
     channel = rng.integers(-1, n_channels, classes.n)
     start = channel.copy()
-    on = Overlay(paths.distance, paths.next_hop, sources, gateways)
+    on = PricedOverlay(paths.distance, paths.next_hop, sources, gateways)
     prices = move_classes(
         on, classes.reach, packed(classes.reach), classes.source, classes.weight, lost, np.arange(classes.n), channel,
         n_channels, n_channels, 100,

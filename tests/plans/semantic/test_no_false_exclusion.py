@@ -9,7 +9,7 @@ import pytest
 
 import narrowcast as nc
 from naive import semantic_system as naive
-from narrowcast.plans.semantic import VARIANTS, LivePlan
+from narrowcast.plans.semantic.api import METHODS, LiveChannels
 
 CAPS = (None, 1, 2, 4)
 
@@ -48,7 +48,7 @@ def unjust(plan, clients: list[tuple[int, int]], profiles, table, sources, note:
 def test_on_a_thousand_random_systems_every_matching_client_gets_every_message_exactly_once(start: int) -> None:
     for seed in range(start, start + 250):
         small = naive.small_system(seed)
-        variant, cap = VARIANTS[seed % 5], CAPS[seed // 5 % 4]
+        variant, cap = METHODS[seed % 5], CAPS[seed // 5 % 4]
         rendezvous = "random" if seed % 7 == 0 else "best"
         args = (small.topology, small.profiles, small.clients, small.window, small.sources)
         plan = nc.semantic.plan(*args, variant=variant, max_channels=cap, rendezvous=rendezvous, seed=seed)
@@ -65,7 +65,7 @@ def test_on_a_thousand_systems_also_after_coming_and_going_and_after_planning_ag
         small = naive.small_system(seed)
         rng = np.random.default_rng([seed, 5])
         args = (small.topology, small.profiles, small.clients, small.window, small.sources)
-        live = LivePlan(nc.semantic.plan(*args, variant=VARIANTS[seed % 5], max_channels=CAPS[seed // 5 % 4]))
+        live = LiveChannels(nc.semantic.plan(*args, variant=METHODS[seed % 5], max_channels=CAPS[seed // 5 % 4]))
         for _ in range(4):
             if live.clients and rng.random() < 0.5:
                 live.unsubscribe(int(rng.choice(list(live.clients))))
@@ -75,6 +75,6 @@ def test_on_a_thousand_systems_also_after_coming_and_going_and_after_planning_ag
         unjust(live.plan, clients, live.profiles, small.later, small.later_sources, seed)
         assert naive.channel_faults(live.plan) == [], seed
         again = nc.semantic.plan(
-            small.topology, live.profiles, clients, small.later, small.later_sources, variant=VARIANTS[seed % 5]
+            small.topology, live.profiles, clients, small.later, small.later_sources, variant=METHODS[seed % 5]
         )
         unjust(again, clients, live.profiles, small.window, small.sources, seed)

@@ -13,8 +13,7 @@ import narrowcast as nc
 from naive import semantic_system as naive
 from naive.measured import matches, measured
 from narrowcast.errors import InputError
-from narrowcast.plans.semantic import Statistics
-from narrowcast.plans.semantic.folder import as_plan
+from narrowcast.plans.semantic.api import Statistics
 from narrowcast.plans.semantic.judge.faults import semantic_faults
 
 
@@ -28,7 +27,7 @@ def from_sources(small: naive.Small, folder: Path) -> Statistics:
     return Statistics.merged(parts)
 
 
-@pytest.mark.parametrize("variant", nc.semantic.VARIANTS)
+@pytest.mark.parametrize("variant", nc.semantic.METHODS)
 def test_a_plan_from_merged_statistics_is_as_good_and_sound_as_one_from_the_messages(variant, tmp_path) -> None:
     for seed in range(12):
         small = naive.small_system(seed)
@@ -41,7 +40,7 @@ def test_a_plan_from_merged_statistics_is_as_good_and_sound_as_one_from_the_mess
         theirs = nc.semantic.plan(*args, small.window, small.sources, variant=variant)
         assert naive.missed(ours, small.clients, small.profiles, small.later, small.later_sources) == []
         assert naive.missed(ours, small.clients, small.profiles, small.window, small.sources) == []
-        plan = as_plan(ours, found)
+        plan = ours.to_tables()
         assert semantic_faults(plan) == []
         if variant == "search":  # others depend on the order in which messages came
             cost = [nc.semantic.bandwidth(made, small.window, small.sources) for made in (ours, theirs)]
@@ -74,7 +73,7 @@ def test_folders_without_the_tables_are_refused_in_one_line(tmp_path) -> None:
 
 @pytest.mark.spark
 def test_what_spark_measured_at_each_source_merges_to_what_all_messages_say(spark, tmp_path) -> None:
-    from narrowcast.data.statistics.measure import measure
+    from narrowcast.data.statistics.measure import measure_folder
 
     topology = nc.workloads.overlay(40, sources=0.05, seed=1)
     made = nc.workloads.overlay_clients(topology, clients=80, messages=400, selectivity=4, overlap=0.1, seed=1)
@@ -88,7 +87,7 @@ def test_what_spark_measured_at_each_source_merges_to_what_all_messages_say(spar
         table = made.messages.filter(pa.array(made.sources == source))
         pq.write_table(table, tmp_path / f"{source}.parquet")
         inputs = {"subscriptions": tmp_path / "subscriptions.parquet", "messages": tmp_path / f"{source}.parquet"}
-        measure(spark, inputs, tmp_path / f"out{source}")
+        measure_folder(spark, inputs, tmp_path / f"out{source}")
         parts.append(Statistics.from_folder(tmp_path / f"out{source}", source))
     assert len(parts) == 2
     found = Statistics.merged(parts)

@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from narrowcast.errors import UnsupportedError
+from narrowcast.errors import InputError
 from narrowcast.model.topology import Topology
-from narrowcast.plans.semantic.kernels.price import audience_costs
+from narrowcast.plans.semantic.cost import SCHEMES, scheme_costs
 from narrowcast.plans.semantic.window import Wanted, source_brokers, system
-
-SCHEMES = ("spt", "unicast")
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
+class SchemeCost:
     """`cost` is in the measure of `bandwidth`: link costs paid by these messages."""
 
     scheme: str
@@ -32,7 +30,7 @@ def baseline(
     messages: Any,
     sources: ArrayLike,
     scheme: str = "spt",
-) -> Baseline:
+) -> SchemeCost:
     """The cost of these messages by a scheme without channels.
 
     `spt`: one shortest path tree per source with content filters at every hop, so that a message goes
@@ -46,10 +44,10 @@ def baseline(
     [5.0, 6.0]
     """
     if scheme not in SCHEMES:
-        raise UnsupportedError(f"there is no scheme {scheme!r}; there are {', '.join(SCHEMES)}", works=SCHEMES)
+        raise InputError(
+            f"scheme must be one of {', '.join(SCHEMES)}, got {scheme!r}", name="scheme", allowed=SCHEMES, got=scheme
+        )
     made = system(topology, profiles, clients)
     brokers = source_brokers(made, sources, messages.num_rows)
     audience = made.audience(made.match(messages))
-    paths = made.paths
-    costs = audience_costs(paths.distance, paths.next_hop, brokers, made.gateways, audience, scheme == "unicast")
-    return Baseline(scheme, float(np.sum(costs)))
+    return SchemeCost(scheme, float(np.sum(scheme_costs(made, brokers, audience, scheme))))

@@ -11,7 +11,7 @@ import numpy as np
 
 from narrowcast.errors import InputError
 from narrowcast.model.arrays import Floats, Ints
-from narrowcast.model.intake import _codes, _numbers, _repeats, _texts
+from narrowcast.model.intake import codes_of, numbers_in, repeats, texts_in
 from narrowcast.model.quarantine import Quarantine, Sieve
 from narrowcast.model.tables import read_table
 from narrowcast.model.topology import ROLES, Topology
@@ -44,7 +44,7 @@ def read_overlay(links: str | Path, nodes: str | Path | None, aside: Quarantine)
     names, roles = (None, None) if nodes is None else _nodes(nodes, aside)
     table = read_table(links, name="topology", columns=("u", "v"))
     sieve = Sieve(links, table.num_rows, aside)
-    u, v = _texts(table["u"]), _texts(table["v"])
+    u, v = texts_in(table["u"]), texts_in(table["v"])
     sieve.refuse(u.is_null(), "u is empty")
     sieve.refuse(v.is_null(), "v is empty")
     if names is None:
@@ -57,11 +57,11 @@ def read_overlay(links: str | Path, nodes: str | Path | None, aside: Quarantine)
     amount: dict[str, Any] = {}
     for name in ("cost", "delay"):
         if name in table.column_names:
-            amount[name] = _numbers(table[name], sieve, name)
+            amount[name] = numbers_in(table[name], sieve, name)
     sieve.refuse(amount.get("cost", np.ones(table.num_rows)) <= 0, "cost is not above 0")
     sieve.refuse(amount.get("delay", np.ones(table.num_rows)) < 0, "delay is negative")
     low, high = ends.min(axis=1), ends.max(axis=1)
-    sieve.refuse(_repeats(low * (len(names) + 1) + high, sieve.good), "the link appears twice")
+    sieve.refuse(repeats(low * (len(names) + 1) + high, sieve.good), "the link appears twice")
     if not sieve.good.any():
         raise InputError(f"{links}: no link is left: {_first(aside, 'it has no row')}", name="topology")
     good = {name: values[sieve.good] for name, values in amount.items()}
@@ -71,11 +71,11 @@ def read_overlay(links: str | Path, nodes: str | Path | None, aside: Quarantine)
 def _nodes(path: str | Path, aside: Quarantine) -> tuple[list[str], list[str]]:
     table = read_table(path, name="nodes", columns=("node", "role"))
     sieve = Sieve(path, table.num_rows, aside)
-    node, role = _texts(table["node"]), _texts(table["role"])
+    node, role = texts_in(table["node"]), texts_in(table["role"])
     sieve.refuse(node.is_null(), "node is empty")
     told = np.array(role.to_pylist(), object)
     sieve.refuse([each not in ROLES for each in told], f"role is none of {', '.join(ROLES)}")
-    sieve.refuse(_repeats(_codes(node)[0], sieve.good), "node appears twice")
+    sieve.refuse(repeats(codes_of(node)[0], sieve.good), "node appears twice")
     return node.filter(sieve.good).to_pylist(), told[sieve.good].tolist()
 
 
@@ -146,12 +146,12 @@ def read_clients(path: str | Path, topology: Topology, aside: Quarantine) -> Cli
     """The table subscriptions (subscriber, profile, node, [latency_bound]); XPaths start with a slash."""
     table = read_table(path, name="subscriptions", columns=("subscriber", "profile", "node"))
     sieve = Sieve(path, table.num_rows, aside)
-    who, text = _texts(table["subscriber"]), _texts(table["profile"])
+    who, text = texts_in(table["subscriber"]), texts_in(table["profile"])
     sieve.refuse(who.is_null(), "subscriber is empty")
     sieve.refuse(text.is_null(), "profile is empty")
     broker = _places(table["node"], topology, sieve, "node")
     bounds = _bounds(table, sieve) if "latency_bound" in table.column_names else None
-    codes, texts = _codes(text)
+    codes, texts = codes_of(text)
     found: list[Wanted | None] = []
     for code, each in enumerate(texts):
         try:
@@ -160,8 +160,8 @@ def read_clients(path: str | Path, topology: Topology, aside: Quarantine) -> Cli
             found.append(None)
             sieve.refuse(codes == code, "profile: " + " ".join(str(error).split()))
     names = who.to_pylist()
-    pairs = codes * (len(names) + 1) + _codes(who)[0]
-    sieve.refuse(_repeats(pairs, sieve.good), "subscriber and profile appear twice")
+    pairs = codes * (len(names) + 1) + codes_of(who)[0]
+    sieve.refuse(repeats(pairs, sieve.good), "subscriber and profile appear twice")
     rows = np.flatnonzero(sieve.good)
     if not rows.size:
         raise InputError(f"{path}: no subscription is left: {_first(aside, 'it has no row')}", name="subscriptions")
@@ -216,7 +216,7 @@ def _places(column: Any, topology: Topology, sieve: Sieve, name: str) -> Ints:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    cells = _texts(column)
+    cells = texts_in(column)
     sieve.refuse(cells.is_null(), f"{name} is empty")
     place = pc.index_in(cells, value_set=pa.array(topology.names or (), pa.string())).fill_null(-1)
     broker: Ints = place.to_numpy().astype(np.int64)
@@ -232,9 +232,9 @@ def _bounds(table: Any, sieve: Sieve) -> Floats:
     column = table["latency_bound"]
     if pa.types.is_null(column.type):
         return np.full(table.num_rows, np.inf)
-    none = _texts(column).is_null().to_numpy(zero_copy_only=False)
-    filled = pc.if_else(pc.is_null(_texts(column)), "0", _texts(column))
-    values = _numbers(pa.chunked_array([filled]), sieve, "latency_bound")
+    none = texts_in(column).is_null().to_numpy(zero_copy_only=False)
+    filled = pc.if_else(pc.is_null(texts_in(column)), "0", texts_in(column))
+    values = numbers_in(pa.chunked_array([filled]), sieve, "latency_bound")
     sieve.refuse(~none & (values <= 0), "latency_bound is not above 0")
     return np.where(none, np.inf, values)
 

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from narrowcast.model.arrays import Floats, Ints
+from narrowcast.plans.semantic.cost import SCHEMES, scheme_costs, traversals
 from narrowcast.plans.semantic.kernels.price import audience_costs
-from narrowcast.plans.semantic.result import SemanticPlan, traversals
-from narrowcast.plans.semantic.window import System, source_brokers
+from narrowcast.plans.semantic.result import SemanticPlan
+from narrowcast.plans.semantic.window import OverlaySystem, source_brokers
 
 MOST_PROFILES = 3
 
@@ -55,7 +56,7 @@ def channel_reasons(plan: SemanticPlan, messages: Any, sources: ArrayLike) -> li
 
     >>> import pyarrow as pa
     >>> from narrowcast.model import Topology
-    >>> from narrowcast.plans.semantic import plan
+    >>> from narrowcast.plans.semantic.api import plan
     >>> square = Topology([(0, 1), (0, 2), (1, 2)], cost=[3, 3, 1])
     >>> window = pa.table({"x": [1, 2, 3]})
     >>> made = plan(square, ["x > 0", "x > 1"], [(0, 1), (1, 2)], window, sources=0)
@@ -70,11 +71,8 @@ def channel_reasons(plan: SemanticPlan, messages: Any, sources: ArrayLike) -> li
     matched = made.match(messages)
     audience = made.audience(matched)
     rows, cols = plan.route(messages, brokers)
-    paid = traversals(plan, rows, cols, brokers)
-    paths = made.paths
-    spt, unicast = (
-        audience_costs(paths.distance, paths.next_hop, brokers, made.gateways, audience, each) for each in (False, True)
-    )
+    paid = traversals(made.paths, plan.quick, plan.channels, rows, cols, brokers)
+    spt, unicast = (scheme_costs(made, brokers, audience, scheme) for scheme in SCHEMES)
     alone = _alone(made, matched, brokers)
     place = {int(g): j for j, g in enumerate(made.gateways)}
     reasons = []
@@ -100,7 +98,7 @@ def channel_reasons(plan: SemanticPlan, messages: Any, sources: ArrayLike) -> li
     return sorted(reasons, key=lambda reason: (-reason.cost, reason.channel))
 
 
-def _alone(made: System, matched: Any, brokers: Ints) -> Floats:
+def _alone(made: OverlaySystem, matched: Any, brokers: Ints) -> Floats:
     """Per message what it would cost if each profile that matches it had a shortest path tree of its own."""
     sources, group = np.unique(brokers, return_inverse=True)
     held = np.flatnonzero(made.wants.any(axis=1))

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from narrowcast.errors import UnsupportedError
-from narrowcast.model import Topology
+from narrowcast.errors import InfeasibleError
+from narrowcast.model.arrays import Floats, Ints
 from narrowcast.model.demand import Demand
-from narrowcast.model.plan import Plan
-from narrowcast.plans import semantic
 from narrowcast.plans.continued import Budget, Change
-from narrowcast.plans.semantic.folder import as_plan, broker_names
-from narrowcast.plans.semantic.result import SemanticPlan
+from narrowcast.plans.semantic.demand import OverlayDemand
+from narrowcast.plans.semantic.live.plan import LiveChannels
+from narrowcast.plans.semantic.methods.bounds import within_reach
+from narrowcast.plans.semantic.plan import make
+from narrowcast.plans.semantic.result import SemanticPlan, bandwidth
+from narrowcast.plans.semantic.window import read_profile
 
-KEPT = ("variant", "max_channels", "rendezvous", "half_life")
+
+class Wish(NamedTuple):
+    """A client, the text of its profile as profiles write it, and its gateway broker."""
+
+    client: str
+    profile: str
+    gateway: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,35 +34,19 @@ class ContinuedSemantic:
     """A plan as it was last reorganised, and the clients of now: those that came or went since then joined and left
     by the rules, so that nobody is missed at any time.
 
-    `wishes` are (profile, gateway) by client. A plan's folder does not hold the rule itself, so it is made again from
-    what the folder does hold: overlay, clients and a sample of messages.
+    `wishes` are those of now, `messages` a sample of now, with the broker that each came from.
     """
 
     base: SemanticPlan
-    then: Mapping[str, tuple[str, str]]
-    wishes: Mapping[str, tuple[str, str]]
-    messages: Any  # with the broker of each in `_broker`
-    parameters: Mapping[str, Any]
+    wishes: tuple[Wish, ...]
+    messages: Any
+    brokers: Ints
 
     @classmethod
-    def of(cls, plan: Plan, demand: Demand) -> ContinuedSemantic:
-        """A plan from its folder, under the demand of now."""
-        nodes, links = plan.tables["nodes"]["node"].to_pylist(), plan.tables["topology"].to_pydict()
-        place = {name: i for i, name in enumerate(nodes)}
-        ends = [(place[u], place[v]) for u, v in zip(links["u"], links["v"], strict=True)]
-        overlay = Topology(ends, links["cost"], links["delay"], n_brokers=len(nodes), names=nodes)
-        texts = dict(zip(*(plan.tables["profiles"][c].to_pylist() for c in ("profile", "text")), strict=True))
-        clients = zip(*(plan.tables["clients"][c].to_pylist() for c in ("client", "profile", "gateway")), strict=True)
-        wishes = {client: (texts[profile], gateway) for client, profile, gateway in clients}
-        messages = plan.tables["sample"].drop_columns(["_channels"])
-        if messages.num_rows == 0 or messages["_broker"].null_count:
-            raise UnsupportedError("the plan does not know where its messages come from", works=("a source column",))
-        base = _planned(overlay, wishes, messages, plan.parameters, plan.seed)
-        return cls(base, wishes, wishes, messages, {**plan.parameters, "seed": plan.seed}).under(demand)
-
-    @property
-    def _overlay(self) -> Topology:
-        return self.base.system.topology
+    def of(cls, plan: SemanticPlan, demand: Demand) -> ContinuedSemantic:
+        """A plan, under the demand of now; UnsupportedError where neither holds messages with their source."""
+        sent = _sent(plan, demand) or plan.demand.sent(plan.system)
+        return cls(plan, _wishes_of(plan), *sent).under(demand)
 
     @property
     def size(self) -> int:
@@ -63,56 +55,75 @@ class ContinuedSemantic:
     @cached_property
     def _now(self) -> SemanticPlan:
         """The plan with everybody who came and without everybody who left."""
-        if self.wishes == self.then:
+        then = _wishes_of(self.base)
+        come, gone = set(self.wishes) - set(then), set(then) - set(self.wishes)
+        if not come and not gone:
             return self.base
-        place = {name: i for i, name in enumerate(broker_names(self.base))}
-        live = semantic.LivePlan(self.base)
-        number = {name: i for i, name in enumerate(_ordered(self.then, self.base))}
-        for name, wish in self.wishes.items():
-            if self.then.get(name) != wish:
-                live.subscribe(wish[0], place[wish[1]])
-        for name, wish in self.then.items():
-            if self.wishes.get(name) != wish:
-                live.unsubscribe(number[name])
+        live = LiveChannels(self.base)
+        for wish in sorted(come):
+            live.subscribe(wish.profile, wish.gateway, wish.client)
+        for number, wish in enumerate(then):
+            if wish in gone:
+                live.unsubscribe(number)
         return live.plan
-
-    @cached_property
-    def _sources(self) -> Any:
-        place = {name: i for i, name in enumerate(broker_names(self.base))}
-        return np.array([place[name] for name in self.messages["_broker"].to_pylist()], np.int64)
-
-    @property
-    def _content(self) -> Any:
-        return self.messages.drop_columns(["_broker"])
 
     @cached_property
     def cost(self) -> float:
         """Link traversals of the messages of now, for each of them."""
-        n: int = max(self.messages.num_rows, 1)
-        return float(semantic.bandwidth(self._now, self._content, self._sources)) / n
+        return bandwidth(self._now, self.messages, self.brokers) / max(self.brokers.size, 1)
 
     def under(self, demand: Demand) -> ContinuedSemantic:
         """Clients without a gateway of the overlay are served from the log, and not counted."""
-        known = set(broker_names(self.base))
-        wishes = {
-            name: (text, demand.nodes[name])
+        place = _places(self.base)
+        wishes = tuple(
+            Wish(name, _canonical(text), place[demand.nodes[name]])
             for name, text in demand.profiles.items()
-            if demand.nodes.get(name) in known
-        }
-        usable = demand.messages is not None and "_broker" in demand.messages.column_names
-        messages = demand.messages if usable and demand.messages.num_rows else self.messages
-        return replace(self, wishes=wishes or self.wishes, messages=messages)
+            if demand.nodes.get(name) in place
+        )
+        messages, brokers = _sent(self.base, demand) or (self.messages, self.brokers)
+        return replace(self, wishes=wishes or self.wishes, messages=messages, brokers=brokers)
 
     def improved(self, budget: Budget) -> ContinuedSemantic:
         """The rules have done already what can be done between two reorganisations."""
         return self
 
     def anew(self) -> ContinuedSemantic:
-        made = _planned(self._overlay, self.wishes, self.messages, self.parameters, int(self.parameters["seed"]))
-        return replace(self, base=made, then=self.wishes)
+        """Planned again with the settings of the plan; as it is, where no such plan keeps the latency bounds."""
+        base, given = self.base, self.base.parameters
+        rendezvous, half_life = str(given.get("rendezvous", "best")), given.get("half_life")
+        try:
+            made = make(self._demand(), base.method, base.max_channels, rendezvous, half_life, seed=base.seed)
+        except InfeasibleError:
+            return self
+        return replace(self, base=replace(made, parameters={**given, **made.parameters, **_bound(base)}))
 
     def reorganised(self, least: float) -> ContinuedSemantic:
         return self.anew()
+
+    def _demand(self) -> OverlayDemand:
+        texts = list(dict.fromkeys(wish.profile for wish in self.wishes))
+        number = {text: i for i, text in enumerate(texts)}
+        clients = np.array([(number[wish.profile], wish.gateway) for wish in self.wishes], np.int64).reshape(-1, 2)
+        return OverlayDemand(
+            self.base.system.topology,
+            [read_profile(text) for text in texts],
+            clients,
+            self.messages,
+            self.brokers,
+            names=tuple(wish.client for wish in self.wishes),
+            bounds=self._bounds(clients),
+            key=self.base.key,
+        )
+
+    def _bounds(self, clients: Ints) -> Floats | None:
+        """What each client may wait: as before, a newcomer as all may; no less than the quickest way takes."""
+        bounds = self.base.demand.bounds
+        if bounds is None:
+            return None
+        of_wish = dict(zip(_wishes_of(self.base), np.asarray(bounds, np.float64).tolist(), strict=True))
+        others = _bound(self.base).get("latency_bound") or np.inf
+        asked = np.array([of_wish.get(wish, others) for wish in self.wishes], np.float64)
+        return within_reach(self.base.system.topology, clients, self.brokers, asked)
 
     def change_to(self, other: ContinuedSemantic) -> Change:
         """Channels that are new or have another tree, and the gateways that join one they were not in."""
@@ -121,48 +132,44 @@ class ContinuedSemantic:
         joins = sum(len(set(after[key][1]) - set(before.get(key, ((), ()))[1])) for key in moved)
         return Change(len(moved), joins, 0.0)
 
-    def plan(self) -> Plan:
-        names = broker_names(self.base)
-        place = {name: i for i, name in enumerate(names)}
-        now = self._now
-        number = {str(profile): i for i, profile in enumerate(now.system.profiles)}
-        order = sorted(
-            self.wishes, key=lambda name: (_number(self.wishes[name][0], number), place[self.wishes[name][1]])
-        )
-        given = {name: self.parameters[name] for name in ("key", "attributes") if name in self.parameters}
-        return as_plan(now, self._content, self._sources, client_names=order, parameters=given)
+    def plan(self) -> SemanticPlan:
+        return self._now.rated_by(self.messages, self.brokers)
 
 
-def _planned(
-    overlay: Topology, wishes: Mapping[str, tuple[str, str]], messages: Any, parameters: Mapping[str, Any], seed: int
-) -> SemanticPlan:
-    place = {name: i for i, name in enumerate(overlay.names or ())}
-    texts = list(dict.fromkeys(text for text, _ in wishes.values()))
-    number = {text: i for i, text in enumerate(texts)}
-    clients = [(number[text], place[gateway]) for text, gateway in wishes.values()]
-    sources = [place[name] for name in messages["_broker"].to_pylist()]
-    kept = {name: parameters[name] for name in KEPT if parameters.get(name) is not None}
-    return semantic.plan(overlay, texts, clients, messages.drop_columns(["_broker"]), sources, seed=seed, **kept)
+continued = ContinuedSemantic.of
 
 
-def _ordered(wishes: Mapping[str, tuple[str, str]], base: SemanticPlan) -> list[str]:
-    """The names of the clients in the order in which the plan has them."""
-    place = {name: i for i, name in enumerate(broker_names(base))}
-    number = {str(profile): i for i, profile in enumerate(base.system.profiles)}
-    free: dict[tuple[int, int], list[str]] = {}
-    for name, (text, gateway) in wishes.items():
-        free.setdefault((_number(text, number), place[gateway]), []).append(name)
-    return [free[int(profile), int(gateway)].pop(0) for profile, gateway in base.system.clients.tolist()]
+def _places(plan: SemanticPlan) -> dict[str, int]:
+    return {name: i for i, name in enumerate(plan.broker_names)}
 
 
-def _number(text: str, number: Mapping[str, int]) -> int:
-    """The number of a profile, by its text as profiles write it."""
-    from narrowcast.profiles import Profile
-    from narrowcast.profiles.xpath.xpath import XPath
+def _wishes_of(plan: SemanticPlan) -> tuple[Wish, ...]:
+    """A wish per client, in the plan's order."""
+    texts = [str(profile) for profile in plan.system.profiles]
+    clients = zip(plan.client_names, plan.system.clients.tolist(), strict=True)
+    return tuple(Wish(name, texts[profile], gateway) for name, (profile, gateway) in clients)
 
-    return (
-        number[text] if text in number else number[str(XPath.parse(text) if text[:1] == "/" else Profile.parse(text))]
-    )
+
+def _sent(plan: SemanticPlan, demand: Demand) -> tuple[Any, Ints] | None:
+    """The messages of a demand and their brokers; None if it has none, or some come from outside the overlay."""
+    if demand.messages is None or "_broker" not in demand.messages.column_names or not demand.messages.num_rows:
+        return None
+    place = _places(plan)
+    names = demand.messages["_broker"].to_pylist()
+    if not set(names) <= place.keys():
+        return None
+    return demand.messages.drop_columns(["_broker"]), np.array([place[name] for name in names], np.int64)
+
+
+@lru_cache(maxsize=65_536)
+def _canonical(text: str) -> str:
+    """A profile's text as profiles write it."""
+    return str(read_profile(text))
+
+
+def _bound(plan: SemanticPlan) -> Mapping[str, Any]:
+    """The parameter that says what all clients may wait, if there is one."""
+    return {"latency_bound": plan.parameters["latency_bound"]} if "latency_bound" in plan.parameters else {}
 
 
 def _trees(plan: SemanticPlan) -> dict[tuple[Any, ...], tuple[Any, tuple[int, ...]]]:

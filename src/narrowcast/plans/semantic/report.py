@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from narrowcast.model.plan import Plan
+import numpy as np
+
+from narrowcast.plans.semantic.channel import Channel
+from narrowcast.plans.semantic.result import SemanticPlan
+from narrowcast.plans.semantic.tables.words import told
 from narrowcast.reports.build import OURS, Load, Yardstick, assemble, load_chart, ways_section
 from narrowcast.reports.overlay import overlay_drawing
 from narrowcast.reports.parts import Report, Section, Tile, figure, legend, table
@@ -16,11 +20,11 @@ WORST = 10
 SCHEMES = {"spt": "shortest path trees"}
 
 
-def semantic_report(plan: Plan, whatif: Whatif | None) -> Report:
+def report(plan: SemanticPlan, whatif: Whatif | None) -> Report:
     """What each channel carries, over which links, to which gateways."""
     read = _read(plan)
-    total = float(plan.cost.get("total", plan.cost.get("cost", sum(read.load.values()))))
-    costs = {SCHEMES.get(n, n): float(value) for n, value in plan.baselines.items() if isinstance(value, int | float)}
+    total = plan.window_cost
+    costs = {SCHEMES.get(name, name): cost.total for name, cost in plan.cost.baselines.items()}
     ways = ways_section(
         costs,
         total,
@@ -33,7 +37,7 @@ def semantic_report(plan: Plan, whatif: Whatif | None) -> Report:
         plan,
         whatif,
         headline=[
-            f"{plural(len(read.channels), 'channel')} reach {plural(len(read.everyone), 'gateway')}",
+            f"{plural(len(read.channels), 'channel')} reach {plural(len(read.gets), 'gateway')}",
             _next_best(costs, total),
             f"{read.clean:,} of {plural(len(read.gets), 'gateway')} get nothing in vain" if read.clean else "",
         ],
@@ -52,79 +56,68 @@ def semantic_report(plan: Plan, whatif: Whatif | None) -> Report:
 
 @dataclass(frozen=True)
 class _Read:
-    """Channels by number with their rows, gateways, number of links and cost per message; what links carry.
+    """Channels by number, what each is called and the names of its gateways; what links carry.
 
-    `topology` holds the cost of every link of the overlay. `gets` has, per gateway, how many messages of the window
-    arrive and how many of them somebody there wants; `brings` how many a channel brings to a gateway in vain.
+    `topology` has every link of the overlay. `gets` has, per gateway, how many messages of the window arrive and how
+    many of them somebody there wants; `brings` how many a channel brings to a gateway in vain.
     """
 
-    channels: dict[Any, dict[str, Any]]
-    gateways: dict[Any, list[str]]
-    links: dict[Any, int]
-    way: dict[Any, float]
-    topology: dict[tuple[str, str], float]
-    load: dict[tuple[str, str], float]
-    gets: dict[str, list[float]]
-    brings: dict[tuple[str, Any], float]
-
-    @property
-    def everyone(self) -> set[str]:
-        return {gateway for members in self.gateways.values() for gateway in members}
-
-    @property
-    def roots(self) -> set[str]:
-        return {str(row["rendezvous"]) for row in self.channels.values()}
+    channels: Mapping[int, Channel]
+    content: Mapping[int, str]
+    root: Mapping[int, str]
+    topology: Sequence[tuple[str, str]]
+    load: Mapping[tuple[str, str], float]
+    gets: Mapping[str, tuple[float, float]]
+    brings: Mapping[tuple[str, int], float]
 
     @property
     def brokers(self) -> set[str]:
-        return {end for link in self.topology for end in link} | self.roots | self.everyone
+        return {end for link in self.topology for end in link} | set(self.root.values()) | self.gets.keys()
 
     @property
     def clean(self) -> int:
         return sum(arrive <= wanted * (1 + 1e-9) for arrive, wanted in self.gets.values())
 
-    def rate(self, channel: Any) -> float:
-        return float(self.channels[channel]["rate"])
+
+def _read(plan: SemanticPlan) -> _Read:
+    names = np.array(plan.broker_names, object)
+    load: dict[tuple[str, str], float] = {}
+    for channel in plan.channels:
+        for u, v in channel.edges.tolist():
+            link = _link(names[u], names[v])
+            load[link] = load.get(link, 0.0) + channel.rate
+    return _Read(
+        {channel.number: channel for channel in plan.channels},
+        dict(zip((channel.number for channel in plan.channels), told(plan, names), strict=True)),
+        {channel.number: names[channel.rendezvous] for channel in plan.channels},
+        [_link(names[u], names[v]) for u, v in plan.system.topology.edges.tolist()],
+        load,
+        *_arrivals(plan),
+    )
 
 
-def _read(plan: Plan) -> _Read:
-    rows = {name: plan.tables[name].to_pylist() for name in ("channels", "channel_members", "trees", "topology")}
-    channels = {row["channel"]: row for row in rows["channels"]}
-    topology = {_link(row): float(row["cost"]) for row in rows["topology"]}
-    none, nothing = dict.fromkeys(channels, 0), dict.fromkeys(channels, 0.0)
-    found = _Read(channels, {c: [] for c in channels}, none, nothing, topology, {}, {}, {})
-    for row in rows["channel_members"]:
-        found.gateways[row["channel"]].append(str(row["gateway"]))
-    for row in rows["trees"]:
-        channel, link = row["channel"], _link(row)
-        found.load[link] = found.load.get(link, 0.0) + found.rate(channel)
-        found.links[channel] += 1
-        found.way[channel] += topology.get(link, 1.0)
-    _arrivals(plan, found)
-    return found
-
-
-def _link(row: dict[str, Any]) -> tuple[str, str]:
-    u, v = sorted((str(row["u"]), str(row["v"])))
+def _link(one: str, other: str) -> tuple[str, str]:
+    u, v = sorted((one, other))
     return u, v
 
 
-def _arrivals(plan: Plan, found: _Read) -> None:
+def _arrivals(plan: SemanticPlan) -> tuple[dict[str, tuple[float, float]], dict[tuple[str, int], float]]:
     """What the window's messages do at each gateway: a copy per channel arrives, one of them can be wanted."""
-    at: dict[Any, set[str]] = {}
-    for row in plan.tables["clients"].to_pylist():
-        at.setdefault(row["profile"], set()).add(str(row["gateway"]))
-    found.gets.update({gateway: [0.0, 0.0] for gateway in sorted(found.everyone)})
-    for row in plan.tables["window"].to_pylist():
-        weight = float(row["weight"])
-        wanted = {gateway for profile in row["profiles"] for gateway in at.get(profile, ())}
-        for gateway in wanted & found.gets.keys():
-            found.gets[gateway][1] += weight
-        for channel in row["channels"]:
-            for gateway in found.gateways.get(channel, ()):
-                found.gets[gateway][0] += weight
-                if gateway not in wanted:
-                    found.brings[gateway, channel] = found.brings.get((gateway, channel), 0.0) + weight
+    names, seen = plan.broker_names, plan.sent.seen
+    wanted = dict(zip(plan.system.gateways.tolist(), seen.audience.T, strict=True))
+    nobody = np.zeros(seen.weight.size, np.bool_)
+    arrive: dict[int, float] = dict.fromkeys(sorted({g for c in plan.channels for g in c.gateways}), 0.0)
+    brings: dict[tuple[str, int], float] = {}
+    for c, channel in enumerate(plan.channels):
+        mine = plan.sent.rows[plan.sent.cols == c]
+        weight = seen.weight[mine]
+        for g in channel.gateways:
+            arrive[g] += float(weight.sum())
+            vain = float(weight[~wanted.get(g, nobody)[mine]].sum())
+            if vain:
+                brings[names[g], channel.number] = vain
+    gets = {names[g]: (all_, float(seen.weight[wanted.get(g, nobody)].sum())) for g, all_ in arrive.items()}
+    return dict(sorted(gets.items())), brings
 
 
 def _next_best(costs: dict[str, float], ours: float) -> str:
@@ -145,24 +138,23 @@ def _busiest(read: _Read) -> Tile:
 
 def _overlay(read: _Read) -> Section:
     label = f"The overlay with its {plural(len(read.load), 'link')}; thick links carry much."
-    drawing = overlay_drawing({**dict.fromkeys(read.topology, 0.0), **read.load}, read.everyone, read.roots, label)
+    drawing = overlay_drawing(
+        {**dict.fromkeys(read.topology, 0.0), **read.load}, set(read.gets), set(read.root.values()), label
+    )
     keys = legend([("gateway", "gateway"), ("rendezvous", "rendezvous"), ("other", "link, as thick as its load")])
     return Section("overlay", "The overlay", keys + figure(drawing), "Brokers near in hops are near on the page.")
 
 
 def _channels(read: _Read) -> Section:
     columns = ("channel", "rate", "links", "gateways", "rendezvous", "content")
-    cost = {c: read.rate(c) * read.way[c] for c in read.channels}
-    facts = {c: (c, number(read.rate(c)), read.links[c], len(read.gateways[c])) for c in read.channels}
+    cost = {c: channel.rate * channel.link_cost for c, channel in read.channels.items()}
+    facts = {c: (c, number(each.rate), len(each.edges), len(each.gateways)) for c, each in read.channels.items()}
     chart = load_chart([Load(f"channel {c}", cost[c], facts[c]) for c in cost], columns[:4], what="channel")
     dearest = sorted(cost, key=lambda c: -cost[c])[:WORST]
-    rows = [
-        (*facts[c], short(str(read.channels[c]["rendezvous"])), short(str(read.channels[c]["expression"]), 160))
-        for c in dearest
-    ]
-    told = table(columns, rows, numbers=columns[1:4], stack=True)
+    rows = [(*facts[c], short(read.root[c]), short(read.content[c], 160)) for c in dearest]
+    listed = table(columns, rows, numbers=columns[1:4], stack=True)
     lead = "What each channel costs: its messages times the cost of its links; and what the ten dearest carry."
-    return Section("channels", "Load per channel", f"{chart}<h3>Dearest</h3>{told}", lead)
+    return Section("channels", "Load per channel", f"{chart}<h3>Dearest</h3>{listed}", lead)
 
 
 def _worst(read: _Read) -> Section:

@@ -1,96 +1,111 @@
-"""A semantic plan: its channels, and the rule by which a source sends a message to them."""
+"""A semantic plan: channels on an overlay of brokers, and the rule by which a source sends a message to them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from narrowcast.model.arrays import Bools, Floats, Ints
+from narrowcast.model.arrays import Floats, Ints
+from narrowcast.model.cost import Cost
+from narrowcast.model.plan import Plan, Tables
 from narrowcast.network import Paths
-from narrowcast.plans.semantic.content import Content, expression
-from narrowcast.plans.semantic.methods.rendezvous import way_costs
-from narrowcast.plans.semantic.window import System, Wanted, source_brokers
-
-CHUNK = 4096
-
-
-@dataclass(frozen=True, eq=False)
-class Channel:
-    """Content, the gateways it reaches, and the tree from its rendezvous broker to them.
-
-    `edges` holds a row (parent, child) per link, `link_cost` their sum: what one message costs on the tree.
-    `rate` counts messages of the window. `kind` says what it is for: audience, fallback, hierarchy,
-    common, noise or merged.
-    """
-
-    gateways: tuple[int, ...]
-    rendezvous: int
-    edges: NDArray[np.int32]
-    rate: float
-    link_cost: float
-    kind: str
-    content: Callable[[], Content] = field(repr=False)
-    profiles: tuple[Wanted, ...] = field(repr=False)
-    allowed: float = np.inf
-    """How long a message may take to the rendezvous so that no client's latency bound is broken."""
-
-    @cached_property
-    def expression(self) -> Any:
-        """Its content as a Profile. Built on first use; it is as long as the profiles it is made of."""
-        return expression(self.content(), self.profiles)
+from narrowcast.plans.semantic.channel import Channel, ChannelRule, routed
+from narrowcast.plans.semantic.cost import rates_and_cost, traversals
+from narrowcast.plans.semantic.demand import OverlayDemand
+from narrowcast.plans.semantic.tables.read import fields_of
+from narrowcast.plans.semantic.tables.write import SAMPLE, tables_of
+from narrowcast.plans.semantic.window import OverlaySystem, Window, source_brokers
 
 
-class Router(Protocol):
-    """From what messages match, who wants them and which source group sends them to (message, channel) pairs."""
+class SentWindow(NamedTuple):
+    """The window, the (message, channel) pairs it is sent as, and what comes of that: rates and cost."""
 
-    def __call__(self, matched: Any, audience: Bools, source: Ints) -> tuple[Ints, Ints]: ...
+    seen: Window
+    rows: Ints
+    cols: Ints
+    rates: Floats
+    cost: Cost
 
 
-@dataclass(frozen=True, eq=False)
-class SemanticPlan:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SemanticPlan(Plan):
     """Channels on an overlay, and a total rule from messages to channels.
 
-    `cost` is the sum over channels of rate × link costs of the tree (SemCast's measure); `bandwidth` of
-    this package also counts the way from source to rendezvous.
+    `cost` is the sum over channels of rate × link costs of the tree (SemCast's measure), which is its term `tree`;
+    the term `full`, where sources are known, also counts the way from source to rendezvous, as `bandwidth` of this
+    package does, and so do the baselines. `sources` are the brokers that published, busiest first; any other
+    broker sends as the nearest of them does. `quick`, with latency bounds, are the paths by delay, for messages
+    that the cheapest way would make late.
     """
 
-    system: System = field(repr=False)
+    kind: ClassVar[str] = "semantic"
+    demand: OverlayDemand = field(repr=False)
+    system: OverlaySystem = field(repr=False)
     channels: tuple[Channel, ...] = field(repr=False)
-    variant: str
-    cost: float
+    router: ChannelRule = field(repr=False)
     sources: Ints = field(repr=False)
-    router: Router = field(repr=False)
-    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    bounds: Floats | None = field(default=None, repr=False)
-    """The latency bound of each client, inf for none."""
     quick: Paths | None = field(default=None, repr=False)
-    """With bounds, the paths by delay, for messages that the cheapest way would make late."""
 
     @property
     def n_channels(self) -> int:
         return len(self.channels)
 
+    @property
+    def method(self) -> str:
+        return str(self.parameters.get("variant", "search"))
+
+    @property
+    def max_channels(self) -> int | None:
+        """How many channels the plan may have; None for any number."""
+        found = self.parameters.get("max_channels")
+        return None if found is None else int(found)
+
+    @property
+    def window_cost(self) -> float:
+        """What the window costs in full; with no source known, on the trees alone."""
+        return float(self.cost.terms.get("full", self.cost.total))
+
+    @property
+    def broker_names(self) -> tuple[str, ...]:
+        """The brokers' own names, by default their numbers."""
+        topology = self.system.topology
+        return topology.names or tuple(str(i) for i in range(topology.n_brokers))
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        """The clients' own names, by default their numbers."""
+        return tuple(self.demand.names or map(str, range(len(self.system.clients))))
+
     @cached_property
     def _source_group(self) -> Ints:
-        """Per broker the nearest broker that published in the window: it sends as that one does."""
+        """Per broker the nearest broker that published in the window (of several the first by number)."""
         if self.sources.size == 0:
             return np.zeros(self.system.topology.n_brokers, np.int64)
-        nearest: Ints = np.argmin(self.system.paths.distance[:, self.sources], axis=1)
+        order = np.argsort(self.sources)
+        nearest: Ints = order[np.argmin(self.system.paths.distance[:, self.sources[order]], axis=1)]
         return nearest
 
     def groups_of(self, brokers: Ints) -> Ints:
         return self._source_group[brokers]
 
     def route(self, messages: Any, sources: ArrayLike | None = None) -> tuple[Ints, Ints]:
-        """(message index, channel index) pairs, sorted: where the sources send these messages.
+        """Where the sources send these messages.
 
         Whoever wants a message is at a gateway of one of its channels, whether such a message was
-        ever seen or not. Without `sources` messages come from the window's busiest one.
+        ever seen or not.
+
+        Parameters
+        ----------
+        messages : an Arrow table
+        sources : the publisher's broker of each message, or one for all; by default the window's busiest one
+
+        Returns
+        -------
+        (message index, channel index) pairs, sorted
         """
         n = messages.num_rows
         group = np.zeros(n, np.int64)
@@ -99,44 +114,61 @@ class SemanticPlan:
         matched = self.system.match(messages)
         return routed(self.router, matched, self.system.audience(matched), group)
 
+    @cached_property
+    def sent(self) -> SentWindow:
+        """The window of the demand, sent by this plan."""
+        seen = self.demand.seen(self.system, self.parameters.get("half_life"))
+        group = np.zeros(seen.source.size, np.int64)
+        if seen.sources.size:
+            group = self.groups_of(seen.sources[seen.source])
+        rows, cols = routed(self.router, seen.matched, seen.audience, group)
+        return SentWindow(seen, rows, cols, *rates_and_cost(self.system, self.quick, self.channels, seen, rows, cols))
 
-def routed(router: Router, matched: Any, audience: Bools, group: Ints) -> tuple[Ints, Ints]:
-    """What a router says of many messages, some at a time."""
-    rows, cols = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for start in range(0, matched.shape[0], CHUNK):
-        part = slice(start, start + CHUNK)
-        row, col = router(matched[part], audience[part], group[part])
-        rows.append(row + start)
-        cols.append(col)
-    return np.concatenate(rows), np.concatenate(cols)
+    def rated_by(self, messages: Any, sources: ArrayLike | None = None) -> SemanticPlan:
+        """The same channels and rule for another window: rates and cost are those of these messages."""
+        demand = replace(self.demand, messages=messages, sources=sources, statistics=None)
+        other = replace(self, demand=demand, inputs={}, checks={}, written=None)
+        rates = other.sent.rates.tolist()
+        channels = tuple(replace(channel, rate=rate) for channel, rate in zip(self.channels, rates, strict=True))
+        return replace(other, channels=channels, cost=other.sent.cost)
+
+    def sample(self) -> tuple[Any, Ints | None]:
+        """At most `SAMPLE` messages of the window, evenly spread, and the broker of each as far as it is known."""
+        messages, brokers = self.demand.messages, self.demand.brokers(self.system)
+        if messages is None or messages.num_rows <= SAMPLE:
+            return messages, brokers
+        some = np.unique(np.linspace(0, messages.num_rows - 1, SAMPLE).astype(np.int64))
+        return messages.take(some), None if brokers is None else brokers[some]
+
+    def _to_tables(self) -> Tables:
+        return tables_of(self)
+
+    @classmethod
+    def from_tables(cls, tables: Tables) -> SemanticPlan:
+        return cls(**fields_of(tables))
 
 
-def traversals(plan: SemanticPlan, rows: Ints, cols: Ints, brokers: Ints) -> Floats:
-    """Per routed pair: the way from the message's source to the rendezvous, and the tree."""
-    root = np.array([channel.rendezvous for channel in plan.channels], np.int64)
-    tree = np.array([channel.link_cost for channel in plan.channels], np.float64)
-    if not cols.size:
-        return np.zeros(0)
-    pairs = (brokers[rows], root[cols])
-    if plan.quick is None:
-        return np.asarray(plan.system.paths.distance[pairs] + tree[cols])
-    allowed = np.array([channel.allowed for channel in plan.channels], np.float64)
-    way = way_costs(plan.system.paths, plan.quick, pairs, allowed[cols])
-    # Where not even the quickest way is in time, it is the best there is.
-    return np.where(np.isfinite(way), way, plan.quick.cost[pairs]) + tree[cols]
+RESULT = SemanticPlan
 
 
 def bandwidth(plan: SemanticPlan, messages: Any, sources: ArrayLike) -> float:
     """Link costs paid by these messages, the way from each source to the rendezvous included.
 
-    `sources` is the broker of each message's publisher, or one broker for all. With links of cost 1
-    it counts link traversals.
+    Parameters
+    ----------
+    plan : a semantic plan
+    messages : an Arrow table
+    sources : the broker of each message's publisher, or one broker for all
+
+    Returns
+    -------
+    the sum; with links of cost 1 the number of link traversals
+
+    >>> import narrowcast as nc, pyarrow as pa
+    >>> line, messages = nc.Topology([(0, 1), (1, 2)]), pa.table({"x": [1, 2]})
+    >>> bandwidth(nc.semantic.plan(line, ["x > 1"], [(0, 2)], messages, sources=0), messages, 0)
+    2.0
     """
     brokers = source_brokers(plan.system, sources, messages.num_rows)
     rows, cols = plan.route(messages, brokers)
-    return float(traversals(plan, rows, cols, brokers).sum())
-
-
-def rates(n_channels: int, cols: Ints, weight: Sequence[float] | Floats) -> Floats:
-    """The weight routed to each channel."""
-    return np.bincount(cols, weights=np.asarray(weight), minlength=n_channels).astype(np.float64)
+    return float(traversals(plan.system.paths, plan.quick, plan.channels, rows, cols, brokers).sum())

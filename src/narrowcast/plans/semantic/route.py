@@ -1,71 +1,72 @@
-"""The rule of a `search` plan, read from its folder: which gateways each channel was made for, and its price."""
+"""A semantic plan as the network obeys it: a tree per channel, chosen by content or by where a message is wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from heapq import heappop, heappush
+from collections.abc import Mapping, Sequence
 
-from narrowcast.deliver.routing.audience import Audiences, Made
+import numpy as np
+
+from narrowcast.deliver.routing.audience import Audiences
+from narrowcast.deliver.routing.routes import Subscribers, by_audience, by_content
+from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Overlay
-from narrowcast.model.plan import Plan
+from narrowcast.errors import UnsupportedError
+from narrowcast.model.arrays import Floats
+from narrowcast.plans.semantic.channel import Channel
+from narrowcast.plans.semantic.result import SemanticPlan
+from narrowcast.plans.semantic.routers.audience import AudienceRouter
+from narrowcast.profiles import Profile
 
-BLOCK = "fallback"  # the kind of a channel that takes what is left of an audience
+
+def route(plan: SemanticPlan, subscribers: Subscribers, groups: int | None = None) -> Routing:
+    """The routing for the subscriptions there are now; what the plan does not cover is served from the log."""
+    trees = {channel.number: _tree(channel, plan.broker_names) for channel in plan.channels}
+    if isinstance(plan.router, AudienceRouter):
+        return by_audience(_audiences(plan, plan.router), trees, subscribers)
+    if not all(isinstance(profile, Profile) for profile in plan.system.profiles):
+        raise UnsupportedError(
+            f"up does not support XPath profiles in plans by {plan.method} yet", works=("method search", "SQL profiles")
+        )
+    contents = {channel.number: channel.expression for channel in plan.channels}
+    return by_content(contents, trees, subscribers)
 
 
-def audiences_of(plan: Plan, trees: Mapping[int, Overlay]) -> Audiences:
-    """Channels and blocks with what a message costs on each: the way from its source to the root, and the tree.
+def _tree(channel: Channel, names: Sequence[str]) -> Overlay:
+    return Overlay(names[channel.rendezvous], tuple((names[u], names[v]) for u, v in channel.edges.tolist()))
 
-    Of several sources the mean way counts. Prices choose between ways that all reach the audience, so what
-    they leave out costs bandwidth at worst.
-    """
-    number = {name: channel for channel, name in enumerate(plan.tables["channels"]["channel"].to_pylist())}
-    reach: dict[int, list[str]] = {channel: [] for channel in trees}
-    core: dict[int, list[str]] = {channel: [] for channel in trees}
-    for row in plan.tables["channel_members"].to_pylist():
-        reach[number[row["channel"]]].append(str(row["gateway"]))
-        if row["core"]:
-            core[number[row["channel"]]].append(str(row["gateway"]))
-    price = _prices(plan, trees)
-    kinds = plan.tables["channels"]["kind"].to_pylist()
-    made: list[Made] = []
-    blocks = []
-    for channel, kind in enumerate(kinds):
-        if kind == BLOCK:
-            blocks.append((channel, price[channel], tuple(reach[channel])))
-        else:
-            made.append((channel, price[channel], tuple(core[channel]), tuple(reach[channel])))
+
+def profiles(plan: SemanticPlan) -> Mapping[str, str]:
+    """Empty: who holds a profile at which edge is for the running system to say; the plan knows gateways only."""
+    return {}
+
+
+def _audiences(plan: SemanticPlan, rule: AudienceRouter) -> Audiences:
+    """Channels and blocks with what a message costs on each: the way from its source to the root, and the tree."""
+    names = plan.broker_names
+    price = _prices(plan)
+    made, blocks = [], []
+    for c, channel in enumerate(plan.channels):
+        reach = tuple(names[g] for g in channel.gateways)
+        if c >= len(rule.core):
+            blocks.append((channel.number, price[c], reach))
+            continue
+        inside = set(plan.system.gateways[rule.core[c]].tolist())
+        core = tuple(names[g] for g in channel.gateways if g in inside)
+        made.append((channel.number, price[c], core, reach))
     return Audiences(tuple(made), tuple(blocks))
 
 
-def _prices(plan: Plan, trees: Mapping[int, Overlay]) -> dict[int, float]:
-    costs: dict[tuple[str, str], float] = {}
-    for row in plan.tables["topology"].to_pylist():
-        costs[row["u"], row["v"]] = costs[row["v"], row["u"]] = float(row["cost"])
-    weights: dict[str, float] = {}
-    for row in plan.tables["window"].to_pylist():
-        if row["source"] is not None:
-            weights[row["source"]] = weights.get(row["source"], 0.0) + row["weight"]
-    ways = {source: _distances(source, costs) for source in weights}
-    total = sum(weights.values()) or 1.0
-    found = {}
-    for channel, tree in trees.items():
-        way = sum(weight * ways[source].get(tree.root, 0.0) for source, weight in weights.items()) / total
-        found[channel] = way + sum(costs.get(link, 0.0) for link in tree.links)
-    return found
+def _prices(plan: SemanticPlan) -> list[float]:
+    """Of several sources the mean way counts, each by what it sent that anybody may want.
 
-
-def _distances(source: str, costs: Mapping[tuple[str, str], float]) -> dict[str, float]:
-    """Dijkstra from one broker."""
-    neighbours: dict[str, list[tuple[str, float]]] = {}
-    for (u, v), cost in costs.items():
-        neighbours.setdefault(u, []).append((v, cost))
-    found: dict[str, float] = {}
-    waiting: list[tuple[float, str]] = [(0.0, source)]
-    while waiting:
-        distance, broker = heappop(waiting)
-        if broker not in found:
-            found[broker] = distance
-            for other, cost in neighbours.get(broker, ()):
-                if other not in found:
-                    heappush(waiting, (distance + cost, other))
-    return found
+    Prices choose between ways that all reach the audience, so what they leave out costs bandwidth at worst.
+    """
+    seen = plan.sent.seen
+    tree = np.array([channel.link_cost for channel in plan.channels], np.float64)
+    roots = np.array([channel.rendezvous for channel in plan.channels], np.int64)
+    weight: Floats = seen.weight * (np.diff(seen.matched.indptr) > 0)
+    if not seen.sources.size or not weight.sum():
+        return [float(price) for price in tree]
+    by_source = np.bincount(seen.source, weights=weight, minlength=seen.sources.size)
+    way = by_source @ plan.system.paths.distance[np.ix_(seen.sources, roots)] / by_source.sum()
+    return [float(price) for price in way + tree]

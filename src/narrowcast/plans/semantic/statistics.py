@@ -111,6 +111,20 @@ class Statistics:
             np.array([source for _, source in found], np.int64),
         )
 
+    @classmethod
+    def of_classes(
+        cls, profiles: Sequence[str], classes: Sequence[tuple[int, ...]], count: Floats, source: Ints
+    ) -> Statistics:
+        """From the classes alone: how many messages of each broker matched which profiles and no other.
+
+        >>> Statistics.of_classes(["x > 1"], [(0,)], np.array([2.0]), np.array([5])).selectivity(0)
+        1.0
+        """
+        weight = np.zeros(len(profiles))
+        for some, each in zip(classes, count.tolist(), strict=True):
+            weight[list(some)] += each
+        return cls(tuple(profiles), weight, float(count.sum()), {}, tuple(classes), count, source)
+
     def selectivity(self, i: int) -> float:
         """The decayed share of all messages that profile i matches."""
         return float(self.weight[i] / self.total) if self.total else 0.0
@@ -131,7 +145,7 @@ class Statistics:
             for text in {str(profile), getattr(profile, "text", str(profile))}:
                 place.setdefault(text, []).append(i)
         to = [place.get(text) or place.get(_canonical(text), []) for text in self.profiles]
-        pairs = [(k, i) for k, some in enumerate(self.classes) for p in some for i in to[p]]
+        pairs = sorted({(k, i) for k, some in enumerate(self.classes) for p in some for i in to[p]})
         rows, cols = (np.array([pair[at] for pair in pairs], np.int64) for at in (0, 1))
         return csr_array((np.ones(len(pairs), np.int32), (rows, cols)), shape=(len(self.classes), len(profiles)))
 

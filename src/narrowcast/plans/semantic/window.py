@@ -25,7 +25,7 @@ Wanted = Profile | XPath
 
 
 @dataclass(frozen=True, eq=False)
-class System:
+class OverlaySystem:
     """An overlay, the distinct profiles, and where they are wanted: `wants[p, j]` at broker `gateways[j]`."""
 
     paths: Paths
@@ -77,7 +77,7 @@ class Window:
     source: Ints
 
 
-def system(topology: Topology, profiles: Sequence[Wanted | str], clients: ArrayLike) -> System:
+def system(topology: Topology, profiles: Sequence[Wanted | str], clients: ArrayLike) -> OverlaySystem:
     """Check and index the subscribers' side."""
     wanted = tuple(read_profile(profile) for profile in profiles)
     pairs = np.asarray(clients)
@@ -94,10 +94,10 @@ def system(topology: Topology, profiles: Sequence[Wanted | str], clients: ArrayL
     wants[profile, place] = True
     paths = shortest_paths(topology)
     _check_connected(paths, gateways)
-    return System(paths, wanted, np.column_stack((profile, broker)), gateways, wants)
+    return OverlaySystem(paths, wanted, np.column_stack((profile, broker)), gateways, wants)
 
 
-def window(made: System, messages: Any, sources: ArrayLike | None, half_life: float | None = None) -> Window:
+def window(made: OverlaySystem, messages: Any, sources: ArrayLike | None, half_life: float | None = None) -> Window:
     """Match the messages; the last one is the newest, and `half_life` messages before it count half.
 
     In place of messages there may be the Statistics of some, with their own sources and counts.
@@ -115,7 +115,7 @@ def window(made: System, messages: Any, sources: ArrayLike | None, half_life: fl
     return Window(matched, made.audience(matched), weight, brokers, source)
 
 
-def _measured(made: System, found: Statistics) -> Window:
+def _measured(made: OverlaySystem, found: Statistics) -> Window:
     matched = found.matched(made.profiles)
     known = found.source[found.source >= 0]
     if known.size < found.source.size:
@@ -126,7 +126,7 @@ def _measured(made: System, found: Statistics) -> Window:
     return Window(matched, made.audience(matched), found.count, brokers, source)
 
 
-def source_brokers(made: System, sources: ArrayLike, n: int) -> Ints:
+def source_brokers(made: OverlaySystem, sources: ArrayLike, n: int) -> Ints:
     """The publisher's broker of each message, from one per message or one for all."""
     given = np.atleast_1d(np.asarray(sources))
     brokers = indices("sources", given, high=made.topology.n_brokers)

@@ -17,7 +17,7 @@ Array = NDArray[Any]
 LEAST_GAIN = 1e-9
 
 
-class Overlay(NamedTuple):
+class PricedOverlay(NamedTuple):
     """All shortest paths, the brokers that publish and the brokers with clients."""
 
     distance: Array
@@ -27,7 +27,7 @@ class Overlay(NamedTuple):
 
 
 @jit
-def _price(on: Overlay, count: Array, weight: Array, members: Array, parent: Array) -> Any:
+def _price(on: PricedOverlay, count: Array, weight: Array, members: Array, parent: Array) -> Any:
     n = 0
     for g in range(count.size):
         if count[g] > 0:
@@ -73,7 +73,7 @@ def _likeliest(bits: Array, total: Array, mine: Array, w: float, old: int, found
 
 @jit
 def move_classes(
-    on: Overlay,
+    on: PricedOverlay,
     reach: Array,
     words: Array,
     source: Array,

@@ -10,11 +10,12 @@ import numpy as np
 
 from narrowcast.model.arrays import Bools
 from narrowcast.network import DisseminationTree
+from narrowcast.plans.semantic.channel import Channel
 from narrowcast.plans.semantic.content import Content
 from narrowcast.plans.semantic.methods.rendezvous import Rooted, ways
-from narrowcast.plans.semantic.result import Channel, SemanticPlan
+from narrowcast.plans.semantic.result import SemanticPlan
 from narrowcast.plans.semantic.routers.audience import AudienceContents, AudienceRouter
-from narrowcast.plans.semantic.window import System
+from narrowcast.plans.semantic.window import OverlaySystem
 
 Shown = list[tuple[Channel, DisseminationTree, Callable[[], Content]]]
 
@@ -70,7 +71,7 @@ class LiveAudience:
         self.channels = tuple(self.channels[c] for c in stay)
         self.trees = [self.trees[c] for c in stay]
 
-    def snapshot(self, system: System) -> tuple[Shown, AudienceRouter]:
+    def snapshot(self, system: OverlaySystem) -> tuple[Shown, AudienceRouter]:
         n = len(self.core)
         shape = [Rooted(tree.root, np.zeros((0, 2), np.int32), tree.cost) for tree in self.trees]
         way, block_way = (ways(self.paths, None, self.sources, some) for some in (shape[:n], shape[n:]))

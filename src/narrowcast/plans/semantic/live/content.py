@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from narrowcast.network import DisseminationTree
-from narrowcast.plans.semantic.content import Both, Content, Either, Less, Wants, bottom_up, expression
-from narrowcast.plans.semantic.result import Channel, SemanticPlan
+from narrowcast.plans.semantic.channel import Channel
+from narrowcast.plans.semantic.content import Both, Content, Either, Less, Wants, bottom_up, expression, same
+from narrowcast.plans.semantic.result import SemanticPlan
 from narrowcast.plans.semantic.routers.content import ContentRouter
-from narrowcast.plans.semantic.window import System, Wanted
+from narrowcast.plans.semantic.window import OverlaySystem, Wanted
 from narrowcast.profiles import Profile
 
 Shown = list[tuple[Channel, DisseminationTree, Callable[[], Content]]]
@@ -62,8 +63,8 @@ class LiveContent:
                 each.tree.leave(gateway)
         self.served = [each for each in self.served if each.tree.members]
 
-    def snapshot(self, system: System) -> tuple[Shown, ContentRouter]:
-        shown: Shown = [(each.channel, each.tree, partial(_same, each.content)) for each in self.served]
+    def snapshot(self, system: OverlaySystem) -> tuple[Shown, ContentRouter]:
+        shown: Shown = [(each.channel, each.tree, partial(same, each.content)) for each in self.served]
         return shown, ContentRouter(tuple(each.content for each in self.served))
 
     def _covering(self, profile: int, gateway: int) -> _Served | None:
@@ -78,7 +79,7 @@ class LiveContent:
         root = int(self.sources[0]) if self.sources.size else gateway
         content = Wants((profile,))
         channel = Channel(
-            (), root, np.zeros((0, 2), np.int32), 0.0, 0.0, "hierarchy", partial(_same, content), tuple(self.profiles)
+            (), root, np.zeros((0, 2), np.int32), 0.0, 0.0, "hierarchy", partial(same, content), tuple(self.profiles)
         )
         served = _Served(channel, DisseminationTree(self.paths, root), content, {profile})
         self.served.append(served)
@@ -107,7 +108,3 @@ def _covers(content: Content, profiles: list[Wanted], wanted: Any) -> bool:
 
 def _mentioned(content: Content) -> set[int]:
     return {i for part in bottom_up(content, ()) if isinstance(part, Wants) for i in part.profiles}
-
-
-def _same(content: Content) -> Content:
-    return content

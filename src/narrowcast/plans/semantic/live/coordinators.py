@@ -21,7 +21,7 @@ COPIES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ClientRecord:
     """What a client wants; no profile means that it left. The later version stands."""
 
     client: str
@@ -42,7 +42,7 @@ class Alive:
 class Store:
     """Keep this record."""
 
-    record: Record
+    record: ClientRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,16 @@ class AskState:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PeerState:
     term: Term
-    records: tuple[Record, ...]
+    records: tuple[ClientRecord, ...]
 
 
-Message = Alive | Store | Stored | AskState | State
+Message = Alive | Store | Stored | AskState | PeerState
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class SendPeer:
     to: str
     message: Message
 
@@ -86,10 +86,10 @@ class Reorganise:
     """Plan again, for these records, as the epoch of this term."""
 
     term: Term
-    records: tuple[Record, ...]
+    records: tuple[ClientRecord, ...]
 
 
-Effect = Send | Acknowledge | Reorganise
+Effect = SendPeer | Acknowledge | Reorganise
 
 
 def holders(attributes: Iterable[str], alive: Iterable[str]) -> set[str]:
@@ -110,21 +110,21 @@ def _hash(attribute: str, name: str) -> bytes:
 
 
 @dataclass
-class Coordinator:
+class ChannelCoordinator:
     """One of several. Call `tick` about every `interval_s`, and `receive` for each message that comes in."""
 
     name: str
     everyone: tuple[str, ...]
     interval_s: float = 1.0
     timeout_s: float = 3.5
-    records: dict[str, Record] = field(default_factory=dict)
+    records: dict[str, ClientRecord] = field(default_factory=dict)
     _heard: dict[str, float] = field(default_factory=dict)
     _alive: frozenset[str] = frozenset()
     _term: Term = (0, "")
     _asked: set[str] = field(default_factory=set)
-    _gathered: dict[str, Record] = field(default_factory=dict)
+    _gathered: dict[str, ClientRecord] = field(default_factory=dict)
     _planning: Term | None = None
-    _waiting: dict[tuple[str, int], tuple[Record, set[str]]] = field(default_factory=dict)
+    _waiting: dict[tuple[str, int], tuple[ClientRecord, set[str]]] = field(default_factory=dict)
 
     def start(self, now: float) -> list[Effect]:
         """Believe everyone alive until they stay silent."""
@@ -136,7 +136,7 @@ class Coordinator:
     def leader(self) -> str:
         return min(self._alive)
 
-    def submit(self, now: float, record: Record) -> list[Effect]:
+    def submit(self, now: float, record: ClientRecord) -> list[Effect]:
         """A gateway brings a subscription, a change or a departure."""
         self._waiting[record.client, record.version] = (record, set())
         return self._store_at_holders(record, waited=True)
@@ -148,7 +148,7 @@ class Coordinator:
         self._term = self._planning = (self._term[0] + 1, self.name)
         self._asked = set(self._alive) - {self.name}
         self._gathered = dict(self.records)
-        return [*(Send(peer, AskState(self._term)) for peer in sorted(self._asked)), *self._finish()]
+        return [*(SendPeer(peer, AskState(self._term)) for peer in sorted(self._asked)), *self._finish()]
 
     def tick(self, now: float) -> list[Effect]:
         """Time passes: say that we live, and notice who does not."""
@@ -164,14 +164,14 @@ class Coordinator:
                     self._term, self._planning = message.term, None
             case Store():
                 self._keep(message.record)
-                effects.append(Send(sender, Stored(message.record.client, message.record.version)))
+                effects.append(SendPeer(sender, Stored(message.record.client, message.record.version)))
             case Stored():
                 effects += self._confirmed(sender, (message.client, message.version))
             case AskState():
                 if message.term >= self._term and message.term[1] == sender:  # a later leader ends our own attempt
                     self._term, self._planning = message.term, None
-                    effects.append(Send(sender, State(message.term, tuple(self.records.values()))))
-            case State():
+                    effects.append(SendPeer(sender, PeerState(message.term, tuple(self.records.values()))))
+            case PeerState():
                 if message.term == self._planning:
                     for record in message.records:
                         _later(self._gathered, record)
@@ -180,17 +180,17 @@ class Coordinator:
         return effects
 
     def _signs(self) -> list[Effect]:
-        return [Send(peer, Alive(self._term)) for peer in self.everyone if peer != self.name]
+        return [SendPeer(peer, Alive(self._term)) for peer in self.everyone if peer != self.name]
 
-    def _keep(self, record: Record) -> None:
+    def _keep(self, record: ClientRecord) -> None:
         _later(self.records, record)
 
-    def _store_at_holders(self, record: Record, *, waited: bool = False) -> list[Effect]:
+    def _store_at_holders(self, record: ClientRecord, *, waited: bool = False) -> list[Effect]:
         wanted = holders(record.attributes, self._alive)
         if self.name in wanted:
             self._keep(record)
         others = sorted(wanted - {self.name})
-        effects: list[Effect] = [Send(peer, Store(record)) for peer in others]
+        effects: list[Effect] = [SendPeer(peer, Store(record)) for peer in others]
         if waited:
             self._waiting[record.client, record.version] = (record, set(others))
             effects += self._confirmed(self.name, (record.client, record.version))
@@ -229,7 +229,7 @@ class Coordinator:
         return [Reorganise(term, tuple(sorted(there, key=lambda record: record.client)))]
 
 
-def _later(records: dict[str, Record], record: Record) -> None:
+def _later(records: dict[str, ClientRecord], record: ClientRecord) -> None:
     known = records.get(record.client)
     if known is None or record.version > known.version:
         records[record.client] = record

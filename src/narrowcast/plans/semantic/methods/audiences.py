@@ -13,7 +13,7 @@ from narrowcast.plans.semantic.window import Window
 
 
 @dataclass(frozen=True, eq=False)
-class Classes:
+class AudienceClasses:
     """Class i is wanted at `reach[i]`, comes from source group `source[i]` and weighs `weight[i]`."""
 
     reach: Bools
@@ -41,7 +41,7 @@ def meet(first: Bools, second: Bools) -> Bools:
     return found
 
 
-def audience_classes(window: Window) -> Classes:
+def audience_classes(window: Window) -> AudienceClasses:
     """The distinct (audience, source) pairs of messages that anybody wants, in a fixed order."""
     wanted = window.audience.any(axis=1)
     audience, source = window.audience[wanted], window.source[wanted]
@@ -49,7 +49,7 @@ def audience_classes(window: Window) -> Classes:
     rows = np.ascontiguousarray(key).view(f"V{key.shape[1]}").ravel() if len(key) else np.zeros(0, "V4")
     _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
     weight = np.bincount(inverse, weights=window.weight[wanted], minlength=first.size)
-    return Classes(audience[first], source[first], weight.astype(np.float64))
+    return AudienceClasses(audience[first], source[first], weight.astype(np.float64))
 
 
 def packed(sets: Bools) -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:

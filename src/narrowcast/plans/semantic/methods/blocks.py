@@ -8,8 +8,8 @@ import numpy as np
 
 from narrowcast.model.arrays import Bools, Floats, Ints
 from narrowcast.plans.semantic.kernels.price import union_prices
-from narrowcast.plans.semantic.methods.audiences import Classes, meet
-from narrowcast.plans.semantic.window import System, Window
+from narrowcast.plans.semantic.methods.audiences import AudienceClasses, meet
+from narrowcast.plans.semantic.window import OverlaySystem, Window
 
 MOST_START = 300
 MOST_CLASSES = 2000
@@ -19,7 +19,7 @@ NEIGHBOURS = 16
 LEAST_WEIGHT = 1e-3
 
 
-def blocks(made: System, window: Window, classes: Classes, numbers: Sequence[int]) -> list[Bools]:
+def blocks(made: OverlaySystem, window: Window, classes: AudienceClasses, numbers: Sequence[int]) -> list[Bools]:
     """(block × gateway) for each of these numbers: every gateway in exactly one block, at most so many blocks.
 
     A message goes to each block with a gateway that wants it. Starting from single gateways (from
@@ -39,7 +39,7 @@ def blocks(made: System, window: Window, classes: Classes, numbers: Sequence[int
 
 
 class _Merging:
-    def __init__(self, made: System, window: Window, classes: Classes) -> None:
+    def __init__(self, made: OverlaySystem, window: Window, classes: AudienceClasses) -> None:
         self.made, self.window = made, window
         self.reach = _start(made)
         n = len(self.reach)
@@ -89,14 +89,14 @@ class _Merging:
         self.reprice(i)
 
 
-def _apart(made: System, reach: Bools) -> Floats:
+def _apart(made: OverlaySystem, reach: Bools) -> Floats:
     """The least distance between gateways of two blocks."""
     distance = made.paths.distance[np.ix_(made.gateways, made.gateways)]
     first = np.array([distance[row].min(axis=0) for row in reach])
     return np.array([first[:, row].min(axis=1) for row in reach])
 
 
-def _start(made: System) -> Bools:
+def _start(made: OverlaySystem) -> Bools:
     """Single gateways, or groups around gateways that are far from each other."""
     n = made.gateways.size
     if n <= MOST_START:

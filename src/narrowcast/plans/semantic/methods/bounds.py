@@ -12,7 +12,7 @@ from narrowcast.model.arrays import Floats, Ints
 from narrowcast.model.topology import Topology
 from narrowcast.network import DisseminationTree, Paths, shortest_paths
 from narrowcast.plans.semantic.methods.rendezvous import Rooted
-from narrowcast.plans.semantic.window import System, Window
+from narrowcast.plans.semantic.window import OverlaySystem, Window
 
 #: Sums of delays along different ways differ in their last digits.
 ROUNDING = 1 + 5e-10
@@ -45,7 +45,7 @@ class Bounds:
         return np.asarray((far[:, None] + self.quick.delay[:, members] - self.limit[members]).max(axis=1))
 
 
-def read_bounds(made: System, latency_bound: ArrayLike | None) -> tuple[Floats | None, Bounds | None]:
+def read_bounds(made: OverlaySystem, latency_bound: ArrayLike | None) -> tuple[Floats | None, Bounds | None]:
     """The bound of each client, from one for all or one each (nan or inf for none), and by broker."""
     if latency_bound is None:
         return None, None
@@ -61,7 +61,7 @@ def read_bounds(made: System, latency_bound: ArrayLike | None) -> tuple[Floats |
     return each, Bounds(limit * ROUNDING, shortest_paths(made.topology, by="delay"))
 
 
-def check_reachable(made: System, seen: Window, bounds: Bounds) -> None:
+def check_reachable(made: OverlaySystem, seen: Window, bounds: Bounds) -> None:
     """Refuse a bound that even the quickest way from a source breaks."""
     if not seen.sources.size or not made.gateways.size:
         return

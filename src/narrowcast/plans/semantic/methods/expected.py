@@ -6,8 +6,8 @@ import numpy as np
 
 from narrowcast.model.arrays import Bools, Floats, Ints
 from narrowcast.plans.semantic.kernels.price import union_prices
-from narrowcast.plans.semantic.methods.audiences import Classes
-from narrowcast.plans.semantic.window import System, Window
+from narrowcast.plans.semantic.methods.audiences import AudienceClasses
+from narrowcast.plans.semantic.window import OverlaySystem, Window
 
 #: Channels made ahead, if no cap says otherwise.
 MOST_EXPECTED = 6000
@@ -17,7 +17,7 @@ MOST_SOURCES = 16
 LEAST_SHARE = 0.5
 
 
-def expected(made: System, window: Window, classes: Classes, room: int) -> Classes:
+def expected(made: OverlaySystem, window: Window, classes: AudienceClasses, room: int) -> AudienceClasses:
     """At most `room` classes of weight 0: everyone, and the audience of one profile, from each source.
 
     Everyone is what dense audiences come near to. Where most messages match a single profile, each
@@ -31,18 +31,18 @@ def expected(made: System, window: Window, classes: Classes, room: int) -> Class
     gain = _gain(made, window, alone, group)
     best = np.argsort(-gain, kind="stable")[: room - every]
     best = best[gain[best] > 0]
-    found = Classes(np.concatenate((*reach, alone[best])), np.concatenate((*source, group[best])), np.zeros(0))
+    found = AudienceClasses(np.concatenate((*reach, alone[best])), np.concatenate((*source, group[best])), np.zeros(0))
     fresh = _unseen(found, classes)
-    return Classes(found.reach[fresh], found.source[fresh], np.zeros(fresh.size))
+    return AudienceClasses(found.reach[fresh], found.source[fresh], np.zeros(fresh.size))
 
 
-def _one_at_a_time(made: System, window: Window) -> bool:
+def _one_at_a_time(made: OverlaySystem, window: Window) -> bool:
     """Whether most messages that anybody wants match a single profile."""
     count = np.asarray(window.matched[:, made.wants.any(axis=1)].sum(axis=1)).ravel()
     return bool((count > 0).any() and (count[count > 0] == 1).mean() >= LEAST_SHARE)
 
 
-def with_unseen(made: System, window: Window, rng: np.random.Generator) -> Window:
+def with_unseen(made: OverlaySystem, window: Window, rng: np.random.Generator) -> Window:
     """The window with half a message for each profile that matched none, where profiles match one at a time."""
     from scipy.sparse import csr_array, vstack
 
@@ -61,7 +61,7 @@ def with_unseen(made: System, window: Window, rng: np.random.Generator) -> Windo
     )
 
 
-def _single(made: System, window: Window) -> tuple[Bools, Ints]:
+def _single(made: OverlaySystem, window: Window) -> tuple[Bools, Ints]:
     """The distinct audiences of single profiles, each with each source, busiest first."""
     if not window.sources.size or not _one_at_a_time(made, window):
         return np.zeros((0, made.gateways.size), np.bool_), np.zeros(0, np.int64)
@@ -70,7 +70,7 @@ def _single(made: System, window: Window) -> tuple[Bools, Ints]:
     return np.tile(reach, (n_sources, 1)), np.repeat(np.arange(n_sources), len(reach))
 
 
-def _gain(made: System, window: Window, reach: Bools, source: Ints) -> Floats:
+def _gain(made: OverlaySystem, window: Window, reach: Bools, source: Ints) -> Floats:
     """What a tree from the source costs less than a path to each gateway."""
     weight = np.zeros((len(reach), max(1, window.sources.size)))
     weight[np.arange(len(reach)), source] = 1.0
@@ -85,7 +85,7 @@ def _gain(made: System, window: Window, reach: Bools, source: Ints) -> Floats:
     return unicast - tree
 
 
-def _unseen(found: Classes, classes: Classes) -> Ints:
+def _unseen(found: AudienceClasses, classes: AudienceClasses) -> Ints:
     """The rows of `found` that are neither classes of the window nor repeat one before them."""
     keys = [(int(s), row.tobytes()) for s, row in zip(classes.source, np.packbits(classes.reach, axis=1), strict=True)]
     seen = set(keys)

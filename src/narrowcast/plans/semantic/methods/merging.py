@@ -19,7 +19,7 @@ from narrowcast.plans.semantic.methods.hierarchies import Estimator, Hierarchies
 from narrowcast.plans.semantic.window import Window
 
 Bits = NDArray[np.uint64]
-VARIANTS = ("semcast", "merge", "noise-merge", "central")
+PUBLISHED = ("semcast", "merge", "noise-merge", "central")
 #: A merge makes at most two new candidates; past this many per hierarchy the search ends.
 MOST_MERGES = 4
 #: So many partners of a channel are remembered.
@@ -41,20 +41,20 @@ class Merged:
     roots: Ints
 
 
-def merge(found: Hierarchies, window: Window, estimate: Estimator, variant: str, max_channels: int | None) -> Merged:
+def merge(found: Hierarchies, window: Window, estimate: Estimator, method: str, max_channels: int | None) -> Merged:
     """Merge the best pair, again and again, until nothing gains or the channels would be too many."""
-    pool = _Pool(found, window, estimate, union=variant == "merge")
+    pool = _Pool(found, window, estimate, union=method == "merge")
     if max_channels is not None and pool.n_channels > max_channels:
         pool.shrink(max_channels)
-        return pool.gaining() if variant == "merge" else pool.result()
+        return pool.gaining() if method == "merge" else pool.result()
     pool.price_all()
-    if variant == "merge":
+    if method == "merge":
         return pool.gaining()
     for _ in range(MOST_MERGES * len(found.members)):
         pair = pool.best(least=0.0)
         if pair[0] < 0 or (max_channels is not None and pool.n_channels >= max_channels):
             break
-        pool.split(*pair, noise_too=variant == "noise-merge")
+        pool.split(*pair, noise_too=method == "noise-merge")
     return pool.result()
 
 

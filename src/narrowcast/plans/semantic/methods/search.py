@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from narrowcast.model.arrays import Bools, Floats, Ints
-from narrowcast.plans.semantic.kernels.moves import Overlay, move_classes
+from narrowcast.plans.semantic.kernels.moves import PricedOverlay, move_classes
 from narrowcast.plans.semantic.kernels.near import least_waste
 from narrowcast.plans.semantic.kernels.price import union_prices
-from narrowcast.plans.semantic.methods.audiences import Classes, audience_classes, meet, packed
+from narrowcast.plans.semantic.methods.audiences import AudienceClasses, audience_classes, meet, packed
 from narrowcast.plans.semantic.methods.blocks import LEAST_WEIGHT, blocks
 from narrowcast.plans.semantic.methods.expected import MOST_EXPECTED, expected
 from narrowcast.plans.semantic.methods.rendezvous import Rooted, ways
 from narrowcast.plans.semantic.methods.trees import Trees
-from narrowcast.plans.semantic.window import System, Window
+from narrowcast.plans.semantic.window import OverlaySystem, Window
 
 NEIGHBOURS = 8
 #: A class may move to so many channels, in so many passes over all classes.
@@ -50,7 +50,7 @@ class Searched:
     block_trees: tuple[Rooted, ...]
 
 
-def search(made: System, window: Window, trees: Trees, max_channels: int | None) -> Searched:
+def search(made: OverlaySystem, window: Window, trees: Trees, max_channels: int | None) -> Searched:
     """Channels for these audience classes, at most `max_channels` of them, blocks of the fallback included."""
     classes = audience_classes(window)
     n_gateways = made.gateways.size
@@ -71,11 +71,13 @@ def search(made: System, window: Window, trees: Trees, max_channels: int | None)
     return Searched(groups, len(groups.reach), parted, rooted)
 
 
-def _one_each(made: System, window: Window, classes: Classes, trees: Trees, max_channels: int | None) -> Searched:
+def _one_each(
+    made: OverlaySystem, window: Window, classes: AudienceClasses, trees: Trees, max_channels: int | None
+) -> Searched:
     """Room for all: a channel per audience seen and per audience expected, and one per gateway."""
     room = MOST_EXPECTED if max_channels is None else max_channels - classes.n - made.gateways.size
     more = expected(made, window, classes, min(room, MOST_EXPECTED))
-    every = Classes(
+    every = AudienceClasses(
         np.concatenate((classes.reach, more.reach)),
         np.concatenate((classes.source, more.source)),
         np.concatenate((classes.weight, np.full(more.n, LEAST_WEIGHT))),
@@ -95,35 +97,39 @@ def _numbers_of_blocks(cap: int, n_gateways: int, n_classes: int) -> list[int]:
     return sorted({1, quarter, max(1, min(most, cap // 2)), most})
 
 
-def _each_alone(classes: Classes, window: Window) -> Groups:
+def _each_alone(classes: AudienceClasses, window: Window) -> Groups:
     return Groups(classes.reach, classes.reach, _by_source(classes, window))
 
 
-def _by_source(classes: Classes, window: Window) -> Floats:
+def _by_source(classes: AudienceClasses, window: Window) -> Floats:
     weight = np.zeros((classes.n, max(1, window.sources.size)))
     weight[np.arange(classes.n), classes.source] = classes.weight
     return weight
 
 
-def _block_trees(made: System, window: Window, classes: Classes, trees: Trees, parted: Bools) -> tuple[Rooted, ...]:
+def _block_trees(
+    made: OverlaySystem, window: Window, classes: AudienceClasses, trees: Trees, parted: Bools
+) -> tuple[Rooted, ...]:
     """A block serves every source; where no message went yet, all sources alike."""
     hit = meet(classes.reach, parted)
     weight = hit.T.astype(np.float64) @ _by_source(classes, window) + 1e-3
     return tuple(trees.all_rooted([made.gateways[reach] for reach in parted], list(weight)))
 
 
-def _block_costs(made: System, window: Window, classes: Classes, parted: Bools, rooted: tuple[Rooted, ...]) -> Floats:
+def _block_costs(
+    made: OverlaySystem, window: Window, classes: AudienceClasses, parted: Bools, rooted: tuple[Rooted, ...]
+) -> Floats:
     """What each class costs if it goes to the blocks."""
     hit = meet(classes.reach, parted)
     cost = ways(made.paths, None, window.sources, rooted)[classes.source]
     return np.asarray((cost * hit).sum(axis=1) * classes.weight)
 
 
-def moved(made: System, window: Window, classes: Classes, merging: _Merging) -> Groups:
+def moved(made: OverlaySystem, window: Window, classes: AudienceClasses, merging: _Merging) -> Groups:
     """The merged channels after classes have moved between them one by one, which only lowers the cost."""
     channel = merging.channel_of_class()
     n = int(channel.max(initial=-1)) + 1
-    on = Overlay(made.paths.distance, made.paths.next_hop, window.sources, made.gateways)
+    on = PricedOverlay(made.paths.distance, made.paths.next_hop, window.sources, made.gateways)
     order = np.argsort(-classes.weight, kind="stable")
     move_classes(
         on, classes.reach, packed(classes.reach), classes.source, classes.weight, merging.block_cost, order, channel, n,
@@ -132,7 +138,7 @@ def moved(made: System, window: Window, classes: Classes, merging: _Merging) -> 
     return _grouped(classes, window, channel)
 
 
-def _grouped(classes: Classes, window: Window, channel: Ints) -> Groups:
+def _grouped(classes: AudienceClasses, window: Window, channel: Ints) -> Groups:
     """The channels that have any class."""
     kept, weights = np.unique(channel[channel >= 0]), _by_source(classes, window)
     mine = [channel == c for c in kept.tolist()]
@@ -146,7 +152,7 @@ def _grouped(classes: Classes, window: Window, channel: Ints) -> Groups:
 class _Merging:
     """Channels become fewer by the step that costs least more: two in one, or one given up to the fallback."""
 
-    def __init__(self, made: System, window: Window, classes: Classes, block_cost: Floats) -> None:
+    def __init__(self, made: OverlaySystem, window: Window, classes: AudienceClasses, block_cost: Floats) -> None:
         self.made, self.window = made, window
         n = 2 * classes.n  # every merge makes one new channel
         self.reach = np.zeros((n, made.gateways.size), np.bool_)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from narrowcast.errors import InfeasibleError, UnsupportedError
+from narrowcast.errors import InfeasibleError
 from narrowcast.model.arrays import Floats, Ints
 from narrowcast.network import Paths
 from narrowcast.plans.semantic.methods.bounds import Bounds, bounded
@@ -18,6 +18,13 @@ from narrowcast.threads import thread_count
 RENDEZVOUS = ("best", "random")
 #: Fewer trees than this are not worth a thread.
 FEW = 32
+#: A central Steiner approximation is tried for each channel up to this many; it takes milliseconds each.
+MOST_STEINER = 400
+
+
+def tree_kind(channel: str, n_audiences: int) -> str:
+    """How the tree of a channel of `search` is built, by the channel's kind and how many audiences were seen."""
+    return "best" if channel == "audience" and n_audiences <= MOST_STEINER else "cheaper"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +37,6 @@ class Trees:
     kind: str
     rng: np.random.Generator
     bounds: Bounds | None = None
-
-    def __post_init__(self) -> None:
-        if self.rendezvous not in RENDEZVOUS:
-            raise UnsupportedError(
-                f"there is no rendezvous {self.rendezvous!r}; there are {', '.join(RENDEZVOUS)}", works=RENDEZVOUS
-            )
 
     def all_rooted(self, members: Sequence[Ints], weights: Sequence[Floats]) -> list[Rooted]:
         """A tree each, in order. Kernels release the GIL, so threads use every core where no chance is drawn."""

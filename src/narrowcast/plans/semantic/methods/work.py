@@ -12,7 +12,7 @@ from narrowcast.model.arrays import Bools, Ints
 from narrowcast.plans.semantic.kernels.price import audience_visits
 from narrowcast.plans.semantic.methods.audiences import in_common
 from narrowcast.plans.semantic.result import SemanticPlan
-from narrowcast.plans.semantic.window import System, source_brokers, system
+from narrowcast.plans.semantic.window import OverlaySystem, source_brokers, system
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Work:
     at_gateways: float
 
 
-def filter_tables(made: System, source: int, covers: Bools | None = None) -> Ints:
+def filter_tables(made: OverlaySystem, source: int, covers: Bools | None = None) -> Ints:
     """How many profiles each broker keeps in the shortest path tree from a source (0 off the tree).
 
     A broker keeps what its subscribers and the brokers below it want; `covers[i, j]` (profile i covers
@@ -44,7 +44,7 @@ def filter_tables(made: System, source: int, covers: Bools | None = None) -> Int
     return np.array([np.count_nonzero(row & ~over[row].any(axis=0)) for row in below], np.int64)
 
 
-def covering(made: System, matched: Any | None = None) -> Bools:
+def covering(made: OverlaySystem, matched: Any | None = None) -> Bools:
     """covers[i, j]: profile i provably covers j. With a window's matches only pairs it does not refute are tried."""
     n = len(made.profiles)
     maybe = np.ones((n, n), np.bool_)
@@ -96,7 +96,7 @@ def spt_work(
     return Work(start, inside, end)
 
 
-def _below(made: System, source: int) -> Bools:
+def _below(made: OverlaySystem, source: int) -> Bools:
     """(broker × profile): wanted at the broker or below it in the source's shortest path tree."""
     n = made.topology.n_brokers
     below = np.zeros((n, len(made.profiles)), np.bool_)
@@ -106,7 +106,7 @@ def _below(made: System, source: int) -> Bools:
     return below
 
 
-def _hops(made: System) -> Ints:
+def _hops(made: OverlaySystem) -> Ints:
     """Links on the cheapest path between all brokers."""
     from narrowcast.network.kernels.paths import sum_along
     from narrowcast.network.paths import adjacency

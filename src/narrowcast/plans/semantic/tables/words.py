@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from narrowcast.plans.semantic.content import Both, Content, Either, Less, Wants
-from narrowcast.plans.semantic.result import SemanticPlan
 from narrowcast.plans.semantic.routers.audience import AudienceRouter
+
+if TYPE_CHECKING:
+    from narrowcast.plans.semantic.result import SemanticPlan
 
 MOST_NAMED = 12
 MOST_DEEP = 4

@@ -1,0 +1,1 @@
+"""A semantic plan as the tables of its folder: written, and read back."""
