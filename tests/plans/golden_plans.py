@@ -38,7 +38,7 @@ def cases(place: Path) -> Iterator[tuple[str, list[str]]]:
     for method in ("search", "sf", "gf", "it", "rra", "random"):
         yield f"channels {method}", ["channels", *market, *budget, "--method", method]
     yield "channels prices", ["channels", *market, *budget, "--alpha", "0.5", "--beta", "2"]
-    yield "channels limits", ["channels", *market, *budget, "--joins-per-user", "5", "--rate-per-group", "4000"]
+    yield "channels limits", ["channels", *market, *budget, "--joins-per-subscriber", "5", "--rate-per-group", "4000"]
     for channelizer in CHANNELIZERS:
         some = "3" if channelizer == "interior-point" else "6"
         chosen = ["--channelizer", channelizer, "--unicast", "none"]

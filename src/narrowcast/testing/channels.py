@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from narrowcast.model import Interest
-from narrowcast.model.plan import Plan
-from narrowcast.plans.channels import ChannelPlan, HybridPlan
+from narrowcast.model.plan import Tables
 from narrowcast.plans.channels.judge.faults import channels_cost, channels_faults, differences
-from narrowcast.plans.channels.result import as_plan, hybrid_as_plan
+from narrowcast.plans.channels.result import ChannelsPlan
 
 
-def exam_channels(strategy: Callable[[Interest, int, int, int], ChannelPlan]) -> None:
+def exam_channels(strategy: Callable[[Interest, int, int, int], ChannelsPlan]) -> None:
     """Plan small systems with `strategy(interest, groups, sessions, seed)`; AssertionError if one is wrong."""
     for seed, interest in enumerate(_systems()):
         groups, sessions = 1 + seed % 4, 2 + seed % 6
@@ -21,27 +20,27 @@ def exam_channels(strategy: Callable[[Interest, int, int, int], ChannelPlan]) ->
         result = strategy(interest, groups, sessions, seed)
         assert result.group_of_session.size <= sessions, "more sessions than allowed"
         assert np.unique(result.group_of_session).size <= groups, "more groups than allowed"
-        _mark(as_plan(result), interest, before)
+        _mark(result.to_tables(), interest, before)
         again = strategy(interest, groups, sessions, seed)
         assert np.array_equal(again.session_of_flow, result.session_of_flow), "same seed, another plan"
         assert np.array_equal(again.group_of_session, result.group_of_session), "same seed, another plan"
 
 
-def exam_hybrid(strategy: Callable[[Interest, int, int], HybridPlan]) -> None:
-    """The same for `strategy(interest, groups, seed)` of the hybrid kind."""
+def exam_hybrid(strategy: Callable[[Interest, int, int], ChannelsPlan]) -> None:
+    """The same for `strategy(interest, groups, seed)` that may use unicast."""
     for seed, interest in enumerate(_systems()):
         groups = 1 + seed % 4
         before = _copy(interest)
         result = strategy(interest, groups, seed)
         used = np.unique(result.group_of_flow)
         assert used[used >= 0].size <= groups, "more groups than allowed"
-        _mark(hybrid_as_plan(result, seed=seed), interest, before)
+        _mark(result.to_tables(), interest, before)
         again = strategy(interest, groups, seed)
         assert np.array_equal(again.group_of_flow, result.group_of_flow), "same seed, another plan"
         assert all(map(np.array_equal, again.unicast, result.unicast)), "same seed, another plan"
 
 
-def _mark(plan: Plan, interest: Interest, before: Interest) -> None:
+def _mark(plan: Tables, interest: Interest, before: Interest) -> None:
     complaints = channels_faults(plan, interest) + differences(plan.cost, channels_cost(plan, interest))
     assert not complaints, complaints[0]
     for name in ("offsets", "users", "rates"):

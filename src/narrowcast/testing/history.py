@@ -99,7 +99,7 @@ RECORDS = ("logged", "acked", "subscribed", "ended", "delivered", "gap", "fault"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class HistoryVerdict:
     """What the checker found. `sound`: no promise was broken. `counts`: the run was a real trial."""
 
     lost: tuple[Id, ...]  # acknowledged, and the log does not hold it
@@ -127,7 +127,7 @@ class Verdict:
         return f"{self.delivered} delivered, {found}, {self.excused} in announced gaps{doubts}"
 
 
-def check(history: History, *, wants: Wants) -> Verdict:
+def check(history: History, *, wants: Wants) -> HistoryVerdict:
     """Judge a run. `wants(profile, message)` says what matches, by whatever definition the caller trusts."""
     faults: dict[str, list[tuple[str, Id]]] = {
         name: [] for name in ("missed", "repeated", "wrong", "disordered", "excused")
@@ -147,7 +147,7 @@ def check(history: History, *, wants: Wants) -> Verdict:
             if history.log.get(at) != message or not wants(taken.profile, message) or not _begun(taken, at)
         ]
         faults["disordered"] += [(name, at) for at in _disordered(got)]
-    return Verdict(
+    return HistoryVerdict(
         lost=tuple(at for at, (_, message) in history.acks.items() if history.log.get(at) != message),
         missed=tuple(faults["missed"]),
         repeated=tuple(faults["repeated"]),

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from narrowcast.plans.queries import MergePlan
+from narrowcast.plans.queries.api import QueriesPlan
 
 
-def exam_queries(method: Callable[[NDArray[np.float64], int], MergePlan]) -> None:
+def exam_queries(method: Callable[[NDArray[np.float64], int], QueriesPlan]) -> None:
     """Merge small sets of boxes with `method(boxes, seed)`; AssertionError if one is wrong."""
     for seed in range(6):
         rng = np.random.default_rng(seed)
