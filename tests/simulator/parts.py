@@ -11,7 +11,7 @@ from narrowcast.deliver.parts.broker import Broker
 from narrowcast.deliver.parts.coordinator import Coordinator
 from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.parts.effects import PlanWanted
-from narrowcast.deliver.parts.publisher import Client
+from narrowcast.deliver.parts.publisher import Publisher
 from narrowcast.deliver.parts.source import Source
 from narrowcast.deliver.routing.audience import Audiences
 from narrowcast.deliver.routing.routes import Subscribers, by_audience, by_content, by_flows, by_tree
@@ -96,7 +96,7 @@ def overlay(wanted: PlanWanted, rng: Random) -> Overlay:
 class Parts:
     """The class of each part, the planner and the disk."""
 
-    client: type[Client] = Client
+    client: type[Publisher] = Publisher
     source: type[Source] = Source
     broker: type[Broker] = Broker
     edge: type[Edge] = Edge

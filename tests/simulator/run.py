@@ -7,13 +7,13 @@ from random import Random
 from typing import Any
 
 from narrowcast.deliver.parts import records
-from narrowcast.deliver.parts.broker import BrokerSettings, FilterState
+from narrowcast.deliver.parts.broker import BrokerSettings, FilterMode
 from narrowcast.deliver.parts.coordinator import CoordinatorSettings
 from narrowcast.deliver.parts.edge import Edge, EdgeSettings
 from narrowcast.deliver.parts.effects import Acked, Deliver, Gap, PlanWanted, Subscribed, Unsure
 from narrowcast.deliver.parts.events import Consumed, Planned, Publish, Subscribe, Unsubscribe
 from narrowcast.deliver.parts.part import Part
-from narrowcast.deliver.parts.publisher import ClientSettings
+from narrowcast.deliver.parts.publisher import PublisherSettings
 from narrowcast.deliver.parts.source import SourceSettings
 from narrowcast.deliver.wire import (
     Batch,
@@ -24,7 +24,7 @@ from narrowcast.deliver.wire import (
     index_of,
     sequence_of,
 )
-from narrowcast.testing.history import History, Verdict, check
+from narrowcast.testing.history import History, HistoryVerdict, check
 from simulator.parts import Parts
 from simulator.schedule import Schedule
 from simulator.workload import TEXTS, message, one_for_everybody, wants
@@ -39,7 +39,7 @@ class Outcome:
     """What came of a run."""
 
     schedule: Schedule
-    verdict: Verdict
+    verdict: HistoryVerdict
     drained: bool
     seconds: float  # simulated, from healing until everything was there
     steps: int
@@ -139,7 +139,7 @@ class _Run:
 
         def client(name: str) -> None:
             # Batches are numbered from 0 at every start, so every start has a name of its own.
-            settings = ClientSettings(linger=0.005, retry=0.2, window=5.0)
+            settings = PublisherSettings(linger=0.005, retry=0.2, window=5.0)
             world.start(name, lambda n: self._client(parts, f"{name}.{n}", settings))
 
         for name in ("coordinator-0", "coordinator-1"):
@@ -156,7 +156,7 @@ class _Run:
         self.clients = [host for name, host in world.hosts.items() if name.startswith("client")]
         self.edges = [host for name, host in world.hosts.items() if name.startswith("edge")]
 
-    def _client(self, parts: Parts, name: str, settings: ClientSettings) -> Part:
+    def _client(self, parts: Parts, name: str, settings: PublisherSettings) -> Part:
         return parts.client(name, settings)
 
     # What will happen.
@@ -191,7 +191,7 @@ class _Run:
         for _ in range(s.truncations):
             world.at(when(), self.truncate)
         for _ in range(s.filter_moves):
-            state = rng.choice((*FilterState, None))
+            state = rng.choice((*FilterMode, None))
             world.at(when(), self.move_filter, f"broker-{rng.randrange(3)}", state)
         for k in range(s.offers):
             begin = when()
@@ -317,7 +317,7 @@ class _Run:
         for shard in self.shards:
             self.world.log.forget(shard, max(0, self.world.log.last(shard) - 3))
 
-    def move_filter(self, broker: str, state: FilterState | None) -> None:
+    def move_filter(self, broker: str, state: FilterMode | None) -> None:
         data = None if state is None else records.pack({"state": state.value})
         self.world.put(records.named(records.FILTER, broker), data)
 

@@ -1,6 +1,7 @@
-"""The running system as state machines without I/O: client, source, broker, edge, coordinator.
+"""Delivery: a plan obeyed by running processes.
 
-Each part has `step(event, now) -> list of effects` and `wake_at`, the time by which it wants a `Tick`.
-Time is seconds on any clock that only goes forward. The same parts run on real engines and in the
-seeded simulator of `narrowcast.testing`.
+`wire` is bytes, `transport` the engines, `routing` a plan as the network sees it. `parts` are the publisher, source,
+broker, edge and coordinator as state machines without I/O: `step(event, now)` returns effects, and the same parts
+run on real engines, driven by `processes`, and in the seeded simulator of the tests. `client` is the library for
+applications, and `spark` the log as a data source on top of it all.
 """

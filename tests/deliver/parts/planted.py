@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
 
-from narrowcast.deliver.parts.broker import Broker, filter_table
+from narrowcast.deliver.parts.broker import Broker
 from narrowcast.deliver.parts.coordinator import Coordinator
 from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.parts.effects import Acked, Append, Effect, PlanWanted, Send, Write
 from narrowcast.deliver.parts.events import Noted, Subscribe, WasRead
-from narrowcast.deliver.parts.publisher import Client
+from narrowcast.deliver.parts.publisher import Publisher
 from narrowcast.deliver.parts.reader import Message, Opened, Reader
 from narrowcast.deliver.parts.source import Source
-from narrowcast.deliver.parts.subscription_table import SubscriptionTable
+from narrowcast.deliver.parts.wanted_below import WantedBelow
 from narrowcast.deliver.routing.audience import Audiences
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Entry
@@ -54,7 +54,7 @@ class SkipsTheDrain(Edge):
                     reader.pass_on([], end_of(sequence), None)
 
 
-class AcksBeforeTheLog(Client):
+class AcksBeforeTheLog(Publisher):
     """Says that messages are safe when they have only been sent."""
 
     def _do(self, effect: Effect) -> None:
@@ -201,7 +201,7 @@ class PromisesTooMuchAfterRestart(Source):
                 lane.claimed = end_of(0)
 
 
-class ReusesNames(Client):
+class ReusesNames(Publisher):
     """Numbers its batches from 0 again under the name it had before."""
 
     def __init__(self, name: str, settings: Any = None) -> None:
@@ -241,17 +241,15 @@ class PulsesOverData(Source):
 class FiltersByAnOldTable(Broker):
     """Filters by the first plan it ever knew."""
 
-    def _table(self, epoch: int, channel: int) -> SubscriptionTable[str] | None:
-        first = min(key[0] for key in self._tables) if self._tables else epoch
-        found = self._tables.get((first, channel))
-        if found is None:
-            found = self._tables[first, channel] = filter_table(self.plans[epoch], channel, self.name)
-        return found
+    def __init__(self, name: str, settings: Any = None, **kwargs: Any) -> None:
+        super().__init__(name, settings, **kwargs)
+        self._first: dict[int, WantedBelow] = {}
 
-    def _drain(self) -> None:
-        kept = dict(self._tables)
-        super()._drain()
-        self._tables = kept
+    def _parse(self, epoch: int, routing: Routing) -> Iterator[int]:
+        yield from super()._parse(epoch, routing)
+        for (at, channel), table in self._tables.items():
+            if at == epoch:
+                self._tables[at, channel] = self._first.setdefault(channel, table)
 
 
 class TakesBackWhatWasCommitted(Coordinator):

@@ -6,11 +6,11 @@ import pytest
 
 from narrowcast.deliver.parts.effects import Acked, Append, Unsure
 from narrowcast.deliver.parts.events import Appended, Failed, Publish, Tick
-from narrowcast.deliver.parts.publisher import Client, ClientSettings
+from narrowcast.deliver.parts.publisher import Publisher, PublisherSettings
 from narrowcast.deliver.wire import Batch, decode_entry
 from narrowcast.errors import InputError
 
-SETTINGS = ClientSettings(most_messages=4, linger=0.01, retry=0.2, window=1.0)
+SETTINGS = PublisherSettings(most_messages=4, linger=0.01, retry=0.2, window=1.0)
 
 
 def payloads_of(effect: object) -> tuple[bytes, ...]:
@@ -21,7 +21,7 @@ def payloads_of(effect: object) -> tuple[bytes, ...]:
 
 
 def test_messages_wait_for_company_and_are_acknowledged_where_they_stand() -> None:
-    client = Client("c", SETTINGS)
+    client = Publisher("c", SETTINGS)
     assert client.step(Publish(1, 0, (b"a",)), 0.0) == []
     assert client.step(Publish(2, 0, (b"b", b"c")), 0.001) == []
     assert client.wake_at == pytest.approx(0.01)
@@ -31,7 +31,7 @@ def test_messages_wait_for_company_and_are_acknowledged_where_they_stand() -> No
 
 
 def test_a_full_batch_goes_at_once_and_the_next_waits_for_its_answer() -> None:
-    client = Client("c", SETTINGS)
+    client = Publisher("c", SETTINGS)
     (first,) = client.step(Publish(1, 0, (b"a",) * 4), 0.0)
     assert client.step(Publish(2, 0, (b"b",) * 4), 0.0) == []
     effects = client.step(Appended(first.request, 1), 0.1)  # type: ignore[union-attr]
@@ -40,13 +40,13 @@ def test_a_full_batch_goes_at_once_and_the_next_waits_for_its_answer() -> None:
 
 
 def test_shards_do_not_wait_for_each_other() -> None:
-    client = Client("c", SETTINGS)
+    client = Publisher("c", SETTINGS)
     assert len(client.step(Publish(1, 0, (b"a",) * 4), 0.0)) == 1
     assert len(client.step(Publish(2, 1, (b"b",) * 4), 0.0)) == 1
 
 
 def test_a_repeat_has_the_same_name_and_bytes_and_either_answer_will_do() -> None:
-    client = Client("c", SETTINGS)
+    client = Publisher("c", SETTINGS)
     (first,) = client.step(Publish(1, 0, (b"a",) * 4), 0.0)
     (again,) = client.step(Tick(), 0.2)
     assert isinstance(first, Append)
@@ -57,14 +57,14 @@ def test_a_repeat_has_the_same_name_and_bytes_and_either_answer_will_do() -> Non
 
 
 def test_a_failure_is_tried_again_sooner() -> None:
-    client = Client("c", SETTINGS)
+    client = Publisher("c", SETTINGS)
     (first,) = client.step(Publish(1, 0, (b"a",) * 4), 0.0)
     client.step(Failed(first.request), 0.01)  # type: ignore[union-attr]
     assert client.wake_at == pytest.approx(0.11)
 
 
 def test_when_the_log_may_have_forgotten_the_name_nothing_is_promised() -> None:
-    client = Client("c", SETTINGS)
+    client = Publisher("c", SETTINGS)
     (first,) = client.step(Publish(1, 0, (b"a",) * 4), 0.0)
     client.step(Publish(2, 0, (b"b",)), 0.0)
     effects = client.step(Tick(), 1.0)
@@ -74,5 +74,5 @@ def test_when_the_log_may_have_forgotten_the_name_nothing_is_promised() -> None:
 
 
 def test_nothing_at_once_is_refused() -> None:
-    with pytest.raises(InputError, match="0 messages"):
-        Client("c").step(Publish(1, 0, ()), 0.0)
+    with pytest.raises(InputError, match="1 to 65534 messages, got 0"):
+        Publisher("c").step(Publish(1, 0, ()), 0.0)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from narrowcast.deliver.processes.backbone import url_of
-from narrowcast.deliver.processes.configuration import read_configuration
 from narrowcast.deliver.processes.preflight import (
     check_configuration,
     check_multicast,
@@ -17,11 +20,22 @@ from narrowcast.deliver.processes.preflight import (
     joined_groups,
     refuse,
 )
+from narrowcast.deliver.processes.settings import to_toml
+from narrowcast.deliver.processes.supervise import local_system
+from narrowcast.deliver.processes.system import (
+    KEY,
+    AdaptSection,
+    EdgeSection,
+    OverlaySection,
+    SourceSection,
+    System,
+    agreed,
+)
 from narrowcast.deliver.transport.dds.config import DdsSettings, configuration
+from narrowcast.deliver.transport.memory import MemoryRegistry
 from narrowcast.errors import InputError, TransportError
 from narrowcast.model import Interest
-from narrowcast.plans import channels
-from narrowcast.plans.channels.result import as_plan
+from narrowcast.plans.channels import api as channels
 
 
 def written(folder: Path, text: str) -> Path:
@@ -33,21 +47,37 @@ def written(folder: Path, text: str) -> Path:
 def test_a_whole_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "nats.url").write_text("nats://me:secret@10.0.0.1:4222\n")
     text = 'nats = "nats.url"\nshards = 2\n[multicast]\ninterface = "eth1"\n[source]\nname = "a"\nlinger_ms = 1.5\n'
-    config = read_configuration(written(tmp_path, text))
+    config = System.read(written(tmp_path, text))
     assert config.url == "nats://me:secret@10.0.0.1:4222"
-    assert (config.shards, config.part("source")["linger_ms"]) == (2, 1.5)
+    assert (config.shards, config.source.linger_ms) == (2, 1.5)
     assert config.multicast == DdsSettings(interface="eth1")
 
 
 def test_every_mistake_in_a_file_is_named_at_once(tmp_path: Path) -> None:
-    text = 'shards = "two"\nsytem = "x"\n[source]\nshard = true\n[edge]\nsubscription = 1\n'
+    text = """
+        shards = "two"
+        sytem = "x"
+        replicas = 0
+        overlay = 1
+        [coordinator]
+        key = "symbol"
+        [source]
+        shard = true
+        [edge]
+        subscription = 1
+        subscriptions = { ann = 7 }
+    """
     with pytest.raises(InputError) as caught:
-        read_configuration(written(tmp_path, text))
+        System.read(written(tmp_path, text))
     for part in (
-        "shards must be a whole number",
+        "shards must be a whole number, got 'two'",
+        "replicas must be at least 1, got 0",
+        "coordinator.key must be a list of texts, got 'symbol'",
+        "edge.subscriptions must be a table of texts, got {'ann': 7}",
+        "overlay must be a table, got 1",
         "sytem is not known (did you mean system?)",
         "nats is missing",
-        "source.shard must be a whole number, not True",
+        "source.shard must be a whole number, got True",
         "edge.subscription is not known (did you mean subscriptions?)",
     ):
         assert part in str(caught.value)
@@ -57,7 +87,61 @@ def test_every_mistake_in_a_file_is_named_at_once(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path, text: str | None, said: str) -> None:
     path = tmp_path / "missing.toml" if text is None else written(tmp_path, text)
     with pytest.raises(InputError, match=said):
-        read_configuration(path)
+        System.read(path)
+
+
+@pytest.mark.parametrize("host", [1, 2, 3])
+def test_the_files_of_the_example_are_read_and_written_without_change(tmp_path: Path, host: int) -> None:
+    found = System.read(f"examples/three-hosts/host-{host}.toml")
+    assert found.multicast == DdsSettings(interface="eth0", domain=80, groups=16)
+    assert System.from_toml(found.to_toml(), found.folder / "again.toml") == found
+
+
+def test_a_system_is_the_same_after_it_was_written(tmp_path: Path) -> None:
+    whole = System(
+        nats='nats://me:pa"ss\\@h:1',
+        shards=3,
+        multicast=DdsSettings(lease=1.5, pack=False, mtu=9000),
+        overlay=OverlaySection(brokers={"b 1": "tcp://h:1", "ü.x": "tcp://h:2"}, public_keys={"b 1": "k"}),
+        source=SourceSection(name="s", linger_ms=0.25, bytes=700),
+        edge=EdgeSection(subscriptions={"ann": "name = 'it''s' AND price > 1\n"}),
+        adapt=AdaptSection(horizon=60, moves=5),
+        folder=tmp_path,
+    )
+    plain = [local_system(tmp_path, multicast=None), local_system(tmp_path, tmp_path / "plan", key=("a", "b"))]
+    for system in (whole, *plain, System(folder=tmp_path, nats="x", multicast=DdsSettings())):
+        assert System.from_toml(system.to_toml(), tmp_path / "node.toml") == system
+
+
+def test_the_registry_holds_what_all_must_agree_on_and_no_secret(tmp_path: Path) -> None:
+    brokers = {"b1": "tcp://h:1"}
+    system = System(
+        nats="nats://me:secret@h:1", shards=2, multicast=DdsSettings(), overlay=OverlaySection("k", brokers)
+    )
+    text = system.public({"b1": "public"}).to_toml()
+    assert "secret" not in text
+    found = System.from_toml(text)
+    assert (found.shards, found.multicast, found.overlay.brokers) == (2, DdsSettings(), brokers)
+    assert found.overlay.public_keys == {"b1": "public"}
+
+
+def test_a_record_of_another_version_is_waited_out_and_not_fatal() -> None:
+    async def ask() -> None:
+        registry = MemoryRegistry()
+        await registry.put(KEY, b'{"shards": 1, "multicast": null, "brokers": {}}')
+        await agreed(registry)
+
+    with pytest.raises(TransportError, match="cannot be read"):
+        asyncio.run(ask())
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+VALUES = TEXTS | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.lists(TEXTS)
+
+
+@given(st.recursive(st.dictionaries(TEXTS, VALUES), lambda inner: st.dictionaries(TEXTS, VALUES | inner), max_leaves=5))
+def test_whatever_is_written_as_toml_is_read_back_equal(table: dict[str, Any]) -> None:
+    assert tomllib.loads(to_toml(table)) == table
 
 
 def test_a_folder_where_nothing_was_started_says_how_to_start(tmp_path: Path) -> None:
@@ -79,8 +163,8 @@ def test_preflight_names_subscribers_in_more_groups_than_a_socket_may_join() -> 
     n = int(Path("/proc/sys/net/ipv4/igmp_max_memberships").read_text()) + 5
     flows = list(range(n))  # each has a lover of its own, and ann loves them all
     interest = Interest.from_pairs(flows + flows, [0] * n + [k + 1 for k in flows], [1.0] * n)
-    plan = as_plan(channels.plan(interest, groups=n, sessions=n, method="gf"))
-    assert len(set(plan.tables["subscriber_group"]["group"].to_pylist())) == n
+    plan = channels.plan(interest, groups=n, sessions=n, method="gf")
+    assert len(set(plan.to_tables().tables["subscriber_group"]["group"].to_pylist())) == n
     found = list(check_multicast(DdsSettings(network="239.201.0.0/16", groups=n + 1), plan))
     assert any("such as 0" in p.what and "igmp_max_memberships" in p.fix and not p.fatal for p in found)
     assert any(p.fatal and "are mapped" in p.what for p in check_multicast(DdsSettings(groups=1), plan))
@@ -99,7 +183,7 @@ def test_preflight_sees_a_port_that_is_taken_and_two_that_clash() -> None:
 
 
 def test_preflight_says_that_nats_does_not_answer(tmp_path: Path) -> None:
-    config = read_configuration(written(tmp_path, 'nats = "nats://127.0.0.1:1"\n'))
+    config = System.read(written(tmp_path, 'nats = "nats://127.0.0.1:1"\n'))
     problems = asyncio.run(check_configuration(config))
     with pytest.raises(TransportError, match=r"cannot reach NATS at 127\.0\.0\.1:1"):
         refuse(problems)

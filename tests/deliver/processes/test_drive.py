@@ -9,14 +9,14 @@ from narrowcast.deliver.parts.coordinator import Coordinator, CoordinatorSetting
 from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.parts.effects import Deliver, Effect, PlanWanted, Subscribed
 from narrowcast.deliver.parts.events import Publish, Subscribe
-from narrowcast.deliver.parts.publisher import Client
+from narrowcast.deliver.parts.publisher import Publisher
 from narrowcast.deliver.parts.relay import Unopened, glance
 from narrowcast.deliver.parts.source import Source
-from narrowcast.deliver.parts.statistics import snapshot
 from narrowcast.deliver.processes.drive import Driver, Engines
 from narrowcast.deliver.processes.outlet import Outlet
 from narrowcast.deliver.processes.overview import Overview
-from narrowcast.deliver.processes.planner import FolderPlanner
+from narrowcast.deliver.processes.planner import FolderPlanner, with_key
+from narrowcast.deliver.processes.statistics import snapshot
 from narrowcast.deliver.transport import Link, Multicast, Overlay, Unicast
 from narrowcast.deliver.transport.memory import MemoryCarrier, MemoryLog, MemoryNetwork, MemoryRegistry
 from narrowcast.deliver.wire import Attach, Carried, Frame, decode, encode, encode_payload
@@ -41,7 +41,7 @@ def test_a_message_goes_all_the_way_and_rubbish_is_counted() -> None:
         told: list[Effect] = []
         settings = CoordinatorSettings(ttl=1.0, renew=0.2, pause=0.1)
         drivers = [
-            Driver(Client("publisher"), Engines(log, registry)),
+            Driver(Publisher("publisher"), Engines(log, registry)),
             Driver(Source("source-0", 0), engines(log, registry, network, "source-0"), tail=0),
             Driver(Edge("desk", (0,)), engines(log, registry, network, "desk"), application=told.append),
             Driver(Coordinator("boss", (0,), settings), Engines(log, registry), planner=FolderPlanner(None)),
@@ -65,7 +65,7 @@ def test_a_message_goes_all_the_way_and_rubbish_is_counted() -> None:
             for driver in drivers:
                 overview.take(snapshot(driver), now)
         seen = overview.measured(2.0)
-        assert {node["role"] for node in seen["nodes"]} == {"client", "source", "edge", "coordinator"}
+        assert {node["role"] for node in seen["nodes"]} == {"publisher", "source", "edge", "coordinator"}
         assert [each["subscriptions"] for each in seen["edges"]] == [1]
         for driver in drivers:
             await driver.stop()
@@ -92,19 +92,18 @@ def test_a_relay_reads_the_header_only_and_passes_on_the_same_bytes() -> None:
 
 def test_a_subscription_too_wide_for_its_hosts_memberships_goes_by_unicast() -> None:
     from narrowcast.model import Interest
-    from narrowcast.plans import channels
-    from narrowcast.plans.channels.result import as_plan
+    from narrowcast.plans.channels import api as channels
 
     names = [f"F{k}" for k in range(6)]
     interest = Interest.from_pairs(list(range(6)), list(range(6)), [1.0] * 6, flow_names=names)
-    plan = as_plan(channels.plan(interest, groups=6, sessions=6, method="gf"))
+    plan = channels.plan(interest, groups=6, sessions=6, method="gf")
     wanted = PlanWanted(1, 1, {"all": "price > 0", "one": "symbol = 'F0'"}, {"all": "a", "one": "b"}, {}, ("a", "b"))
-    routing = FolderPlanner(plan, ("symbol",), memberships=4)(wanted)
+    routing = FolderPlanner(with_key(plan, ["symbol"]), memberships=4)(wanted)
     assert [type(routing.addresses[c]) for c in routing.taken["all"]] == [Unicast]
     assert {type(routing.addresses[c]) for c in routing.taken["one"]} == {Multicast}
     _, ways = routing.route({"symbol": "F0", "price": 1})
     assert set(routing.taken["all"]) <= set(ways)
-    planner = FolderPlanner(plan, ("symbol",), memberships=40)
+    planner = FolderPlanner(with_key(plan, ["symbol"]), memberships=40)
     planner(wanted)
     shares = planner.prediction["edges"]["b"]
     assert abs(sum(shares.values()) - 1) < 1e-9

@@ -5,12 +5,14 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import narrowcast as nc
+from narrowcast.deliver.processes.planner import with_key
 from narrowcast.deliver.routing.audience import Audiences
 from narrowcast.deliver.routing.routes import Subscribers, by_content, by_flows
 from narrowcast.deliver.routing.routing import Routing
@@ -18,11 +20,10 @@ from narrowcast.deliver.transport import Multicast, Overlay
 from narrowcast.deliver.wire.frame import NO_FLOW
 from narrowcast.errors import InputError
 from narrowcast.model.plan import Plan
-from narrowcast.plans.channels.result import as_plan, hybrid_as_plan
-from narrowcast.plans.deploy import profiles_of, routing_of
-from narrowcast.plans.filters.result import as_plan as filters_as_plan
-from narrowcast.plans.queries.result import as_plan as queries_as_plan
-from narrowcast.plans.semantic.folder import as_plan as semantic_as_plan
+from narrowcast.plans.filters.result import TreeDemand, placed
+from narrowcast.plans.kinds import kind_of
+from narrowcast.plans.queries.plan import make as merged
+from narrowcast.plans.queries.result import QueryDemand
 from narrowcast.profiles import Profile
 from narrowcast.profiles.flow_key import flow_name
 from narrowcast.profiles.possible import candidates, possible, possible_elsewhere, split
@@ -128,7 +129,15 @@ def test_channels_by_content_are_sound_and_take_whom_they_cover(
     assert set(satisfiable) <= set(whole.taken)
 
 
-# Plans from their folders.
+# Plans of every kind.
+
+
+def routing_of(plan: Plan, who: Subscribers, groups: int | None = None) -> Routing:
+    return kind_of(plan.kind).route.route(plan, who, groups)
+
+
+def profiles_of(plan: Plan) -> dict[str, str]:
+    return dict(kind_of(plan.kind).route.profiles(plan))
 
 
 def test_a_channels_plan_and_its_interest_become_a_sound_routing() -> None:
@@ -137,15 +146,15 @@ def test_a_channels_plan_and_its_interest_become_a_sound_routing() -> None:
         flow, user, [4.0, 3.0, 2.0, 1.0], flow_names=["a", "b", "c", "d"], user_names=["x", "y", "z"]
     )
     plans = [
-        as_plan(nc.channels.plan(interest, groups=2, sessions=3, method="gf")),
-        hybrid_as_plan(nc.channels.hybrid(interest, groups=2), seed=0),
-        hybrid_as_plan(nc.channels.hybrid(interest, groups=1, sessions=2, weights=(1, 1, 2)), seed=0),
+        nc.channels.plan(interest, groups=2, sessions=3, method="gf"),
+        nc.channels.hybrid(interest, groups=2),
+        nc.channels.hybrid(interest, groups=1, sessions=2, weights=(1, 1, 2)),
     ]
-    assert plans[-1].tables["session_group"].num_rows == 2
-    for plan in plans:
-        texts = profiles_of(plan, key=["s"])
+    assert plans[-1].to_tables().tables["session_group"].num_rows == 2
+    for plan in (with_key(plan, ["s"]) for plan in plans):
+        texts = profiles_of(plan)
         assert texts["x"] == "s IN ('a', 'c')"
-        routing = routing_of(plan, Subscribers(texts, dict.fromkeys(texts, "e")), key=["s"])
+        routing = routing_of(plan, Subscribers(texts, dict.fromkeys(texts, "e")))
         assert set(routing.taken) == {"x", "y", "z"}
         for symbol in "abcdz":
             sound(routing, texts, {"s": symbol})
@@ -153,15 +162,14 @@ def test_a_channels_plan_and_its_interest_become_a_sound_routing() -> None:
 
 def test_a_channels_plan_without_a_key_is_refused_with_the_way_out() -> None:
     interest = nc.Interest.from_pairs([0], [0], [1.0])
-    plan = as_plan(nc.channels.plan(interest, groups=1, sessions=1, method="gf"))
+    plan = nc.channels.plan(interest, groups=1, sessions=1, method="gf")
     with pytest.raises(InputError, match="--key"):
         routing_of(plan, Subscribers({}, {}))
 
 
 def test_a_query_plan_becomes_channels_of_merged_boxes() -> None:
     boxes = [[[0, 2], [0, 9]], [[1, 3], [0, 9]], [[8, 9], [5, 6]]]
-    merged = nc.queries.merge(boxes, km=1, kt=1, ku=0.1)
-    plan = queries_as_plan(merged, ["x", "y"], boxes=boxes, names=["q0", "q1", "q2"])
+    plan = merged(QueryDemand(boxes, ("x", "y"), names=("q0", "q1", "q2")), km=1, kt=1, ku=0.1)
     texts = profiles_of(plan)
     routing = routing_of(plan, Subscribers(texts, dict.fromkeys(texts, "e")))
     assert set(routing.taken) == {"q0", "q1", "q2"}
@@ -172,9 +180,7 @@ def test_a_query_plan_becomes_channels_of_merged_boxes() -> None:
 
 def test_many_merged_queries_share_the_groups_there_are_and_stay_sessions_of_their_own() -> None:
     boxes = [[[20 * k, 20 * k + 3]] for k in range(12)]
-    plan = queries_as_plan(
-        nc.queries.merge(boxes, km=1, kt=1, ku=9), ["x"], boxes=boxes, names=[f"q{k}" for k in range(12)]
-    )
+    plan = merged(QueryDemand(boxes, ("x",), names=tuple(f"q{k}" for k in range(12))), km=1, kt=1, ku=9)
     texts = profiles_of(plan)
     who = Subscribers(texts, {name: f"edge{int(name[1:]) % 3}" for name in texts})
     apart, shared = routing_of(plan, who), routing_of(plan, who, groups=3)
@@ -192,7 +198,7 @@ def test_many_merged_queries_share_the_groups_there_are_and_stay_sessions_of_the
 
 def test_a_filter_plan_becomes_one_channel_on_its_tree() -> None:
     tree = nc.Tree([-1, 0, 0], names=["w", "a", "b"])
-    plan = filters_as_plan(tree, [2, 1, 1], [0], cost={"traffic": 2.0}, parameters={"k": 1})
+    plan = placed(TreeDemand(tree, np.array([2.0, 1, 1])), [0], {"objective": "traffic", "k": 1})
     who = Subscribers({"u": "p > 1", "v": "p > 2"}, {"u": "e", "v": "f"}, {"e": "a", "f": "elsewhere"})
     routing = routing_of(plan, who)
     assert routing.addresses == {0: Overlay("w", (("w", "a"), ("w", "b")))}
@@ -200,13 +206,12 @@ def test_a_filter_plan_becomes_one_channel_on_its_tree() -> None:
     assert routing.filters == ("w",)
 
 
-@pytest.mark.parametrize("variant", ["semcast", "merge", "noise-merge", "central"])
-def test_a_semantic_plan_becomes_overlay_trees(variant: str) -> None:
+@pytest.mark.parametrize("method", ["semcast", "merge", "noise-merge", "central"])
+def test_a_semantic_plan_becomes_overlay_trees(method: str) -> None:
     topology = nc.Topology([(0, 1), (1, 2), (1, 3), (3, 4)])
     wanted, clients = ["p > 3", "p > 7", "p <= 1"], [(0, 2), (1, 3), (2, 4), (0, 4)]
     window = pa.table({"p": [0, 1, 2, 4, 5, 8, 9, 9]})
-    made = nc.semantic.plan(topology, wanted, clients, window, sources=0, variant=variant)
-    plan = semantic_as_plan(made, window, 0)
+    plan = nc.semantic.plan(topology, wanted, clients, window, sources=0, method=method)
     profiles = {f"client{i}": wanted[k] for i, (k, _) in enumerate(clients)}
     edges = {name: f"edge-{name}" for name in profiles}
     gateways = {edges[f"client{i}"]: str(g) for i, (_, g) in enumerate(clients)}
@@ -232,11 +237,11 @@ def searched(
     stream = [{"p": rng.randrange(10), "s": rng.choice(("a", "b", "c"))} for _ in range(n)]
     window = pa.Table.from_pylist(stream)
     topology = nc.Topology(links, cost=[rng.randrange(1, 9) for _ in links])
-    made = nc.semantic.plan(topology, wanted, clients, window, sources=0, variant="search", seed=seed)
+    made = nc.semantic.plan(topology, wanted, clients, window, sources=0, method="search", seed=seed)
     profiles = {f"client{i}": wanted[k] for i, (k, _) in enumerate(clients)}
     edges = {name: f"edge-{name}" for name in profiles}
     gateways = {edges[f"client{i}"]: str(g) for i, (_, g) in enumerate(clients)}
-    return semantic_as_plan(made, window, 0), profiles, Subscribers(profiles, edges, gateways), stream
+    return made, profiles, Subscribers(profiles, edges, gateways), stream
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -251,7 +256,7 @@ def test_a_semantic_plan_by_audience_sends_as_it_was_planned_and_reaches_everybo
             assert who.gateways[who.edges[name]] in address.brokers
     for message in [*stream, *({"p": p, "s": s} for p in (-1, 3, 99, None) for s in ("a", "b", "z", None))]:
         sound(routing, profiles, message)
-    sample = plan.tables["sample"]
+    sample = plan.to_tables().tables["sample"]
     assert sample.num_rows
     assert routing.audiences is not None
     prices = {c: price for c, price, *_ in (*routing.audiences.channels, *routing.audiences.blocks)}

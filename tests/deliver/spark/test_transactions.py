@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from narrowcast.deliver.processes.backbone import Backbone, backbone
-from narrowcast.deliver.spark.transactions import ENTRY_BITS, Pile, Sink
+from narrowcast.deliver.spark.transactions import ENTRY_BITS, BatchSink, Pile
 from narrowcast.deliver.transport import ConflictError
 from narrowcast.deliver.transport.extra import engine
 from narrowcast.deliver.transport.nats.link import connect_nats
@@ -73,7 +73,7 @@ def run(work: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(limited())
 
 
-async def staged(sink: Sink, batch: int, word: str, n: int = 3) -> list[Pile]:
+async def staged(sink: BatchSink, batch: int, word: str, n: int = 3) -> list[Pile]:
     """Two piles of a try, two entries in the first and the rest in the second."""
     piles = [sink.piling(batch), sink.piling(batch)]
     for k in range(n):
@@ -110,12 +110,12 @@ def test_a_process_that_dies_at_any_step_leaves_a_batch_that_the_next_one_finish
                 log, registry, dying = (Dying(each, left, late=late) for each in (bone.log, bone.registry, stage))
                 died = False
                 try:
-                    first = Sink(name, log, registry, dying)  # type: ignore[arg-type]
+                    first = BatchSink(name, log, registry, dying)  # type: ignore[arg-type]
                     await first.publish(0, await staged(first, 0, "x"), shard=0)
                 except Dead:
                     died = True
                 # Another process tries again, and its rows came out in another way.
-                second = Sink(name, bone.log, bone.registry, stage)
+                second = BatchSink(name, bone.log, bone.registry, stage)
                 await second.publish(0, await staged(second, 0, "y", 4), shard=0)
                 await second.publish(1, await staged(second, 1, "z"), shard=0)
                 found = await published(bone, name)
@@ -143,11 +143,11 @@ def test_a_second_publisher_that_wakes_up_late_repeats_nothing(url: str) -> None
                     result: int = await self._inner.append_next(*args, **kwargs)
                     return result
 
-            zombie = Sink("zombie", Sleepy(bone.log, [99], late=False), bone.registry, stage)  # type: ignore[arg-type]
+            zombie = BatchSink("zombie", Sleepy(bone.log, [99], late=False), bone.registry, stage)  # type: ignore[arg-type]
             piles = await staged(zombie, 0, "x")
             task = asyncio.ensure_future(zombie.publish(0, piles, shard=0))
             await asyncio.wait_for(asleep.wait(), 10)
-            other = Sink("zombie", bone.log, bone.registry, stage)
+            other = BatchSink("zombie", bone.log, bone.registry, stage)
             await other.publish(0, await staged(other, 0, "y"), shard=0)
             await other.publish(1, await staged(other, 1, "z"), shard=0)
             awake.set()
@@ -160,7 +160,7 @@ def test_a_second_publisher_that_wakes_up_late_repeats_nothing(url: str) -> None
 def test_a_batch_without_rows_and_one_that_was_published_change_nothing(url: str) -> None:
     async def work() -> None:
         async with opened(url) as (bone, stage):
-            sink = Sink("calm", bone.log, bone.registry, stage)
+            sink = BatchSink("calm", bone.log, bone.registry, stage)
             await sink.publish(0, [sink.piling(0).pile], shard=0)
             await sink.publish(5, await staged(sink, 5, "x"), shard=0)
             await sink.publish(4, await staged(sink, 4, "y"), shard=0)
@@ -194,13 +194,13 @@ def test_a_batch_whose_fate_the_log_has_forgotten_is_refused(tmp_path: Path) -> 
             async with opened(url) as (bone, stage):
                 left = [4]  # three entries staged and the decision written: dead before the first is published
                 parts = (Dying(each, left, late=False) for each in (bone.log, bone.registry, stage))
-                sink = Sink("late", *parts)  # type: ignore[arg-type]
+                sink = BatchSink("late", *parts)  # type: ignore[arg-type]
                 with pytest.raises(Dead):
                     await sink.publish(0, await staged(sink, 0, "x"), shard=0)
                 for k in range(3):
                     await bone.log.append(0, b"others", dedup=f"others-{k}")
                 await bone.link.js.purge_stream("nc-log-0", keep=1)
-                again = Sink("late", bone.log, bone.registry, stage)
+                again = BatchSink("late", bone.log, bone.registry, stage)
                 with pytest.raises(TransportError, match="the log has dropped entries"):
                     await again.publish(0, [], shard=0)
 

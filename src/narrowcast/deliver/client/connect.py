@@ -23,15 +23,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from narrowcast.deliver.client.rows import Batch, Rows, payloads
+from narrowcast.deliver.client.rows import MessageBatch, Rows, chunks, payloads
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.edge import Edge, EdgeSettings
 from narrowcast.deliver.parts.effects import Acked, Deliver, Effect, Gap, Subscribed, Unsure
 from narrowcast.deliver.parts.events import Consumed, Publish, Subscribe, Unsubscribe
-from narrowcast.deliver.parts.publisher import Client, ClientSettings
-from narrowcast.deliver.parts.statistics import report_for_ever
+from narrowcast.deliver.parts.publisher import Publisher
 from narrowcast.deliver.processes.backbone import Backbone, backbone, keys_beside, url_of
 from narrowcast.deliver.processes.drive import Driver, Engines
+from narrowcast.deliver.processes.statistics import report_for_ever
 from narrowcast.deliver.transport.zmq.keys import CLIENTS
 from narrowcast.deliver.wire import end_of
 from narrowcast.errors import TransportError
@@ -135,33 +135,27 @@ class Connection:
         """
         driver = await self._publisher()
         at = crc32(self.name.encode()) % self._backbone.system.shards if shard is None else shard
-        settings = ClientSettings()
-        count, size, chunk = 0, 0, list[bytes]()
+        count = 0
         waiting: list[asyncio.Future[Acked]] = []
-        for payload in payloads(rows):
-            chunk.append(payload)
-            count, size = count + 1, size + len(payload)
-            if len(chunk) >= settings.most_messages or size >= settings.most_bytes:
-                waiting.append(self._send(driver, at, chunk))
-                chunk, size = [], 0
-                if len(waiting) >= MOST_WAITING:
-                    await waiting.pop(0)
-        if chunk:
+        for chunk in chunks(payloads(rows)):
+            count += len(chunk)
             waiting.append(self._send(driver, at, chunk))
+            if len(waiting) >= MOST_WAITING:
+                await waiting.pop(0)
         for acked in waiting:
             await acked
         return count
 
-    def _send(self, driver: Driver, shard: int, chunk: list[bytes]) -> asyncio.Future[Acked]:
+    def _send(self, driver: Driver, shard: int, chunk: tuple[bytes, ...]) -> asyncio.Future[Acked]:
         token = next(self._tokens)
         future = self._waiting[token] = asyncio.get_running_loop().create_future()
-        driver.tell(Publish(token, shard, tuple(chunk)))
+        driver.tell(Publish(token, shard, chunk))
         return future
 
     async def _publisher(self) -> Driver:
         async with self._starting:
             if self._client is None:
-                part = Client(f"{self.name}-{secrets.token_hex(4)}")
+                part = Publisher(f"{self.name}-{secrets.token_hex(4)}")
                 engines = Engines(self._backbone.log, self._backbone.registry)
                 self._client = Driver(part, engines, application=self._told)
                 await self._client.start()
@@ -213,7 +207,9 @@ class Connection:
         elif isinstance(effect, Unsure):
             future = self._waiting.pop(effect.token, None)
             if future is not None and not future.done():
-                future.set_exception(TransportError("the log did not answer in time: nobody can say if it has them"))
+                future.set_exception(
+                    TransportError("the log did not answer in time: it is unknown whether it has the messages")
+                )
         elif isinstance(effect, Deliver | Gap | Subscribed):
             subscription = self._subscriptions.get(effect.subscription)
             if subscription is not None:
@@ -227,7 +223,7 @@ class Connection:
             await self._backbone.registry.delete(records.named(records.SUBSCRIPTION, subscription.name))
 
 
-class Subscription(AsyncIterator[Batch]):
+class Subscription(AsyncIterator[MessageBatch]):
     """Batches as they come. `await ready()` returns once it is acknowledged, which iterating does too."""
 
     def __init__(
@@ -250,19 +246,19 @@ class Subscription(AsyncIterator[Batch]):
         await asyncio.wait_for(self._acknowledged.wait(), timeout)
         return self
 
-    async def __anext__(self) -> Batch:
+    async def __anext__(self) -> MessageBatch:
         await self.ready()
         while True:
             self._pay()
             effect = await self._queue.get()
             if isinstance(effect, Gap):
                 self.position[effect.shard] = effect.upto
-                return Batch((), effect.shard, (), dict(self.position), effect.reason)
+                return MessageBatch((), effect.shard, (), dict(self.position), effect.reason)
             self.position[effect.shard] = effect.position
             if effect.messages:
                 self._owed = len(effect.messages)
                 places, rows = zip(*effect.messages, strict=True)
-                return Batch(rows, effect.shard, places, dict(self.position))
+                return MessageBatch(rows, effect.shard, places, dict(self.position))
 
     async def close(self) -> None:
         await self._connection._close(self)

@@ -7,7 +7,7 @@ from concurrent.futures import TimeoutError as LateError
 from typing import TYPE_CHECKING
 
 from narrowcast.deliver.client.blocking import Blocking
-from narrowcast.deliver.client.rows import Batch, Rows
+from narrowcast.deliver.client.rows import MessageBatch, Rows
 from narrowcast.profiles import Profile
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class SyncConnection:
         return SyncSubscription(self, self._call(open_it()), timeout)
 
 
-class SyncSubscription(Iterator[Batch]):
+class SyncSubscription(Iterator[MessageBatch]):
     """Batches as they come, in a plain `for` loop."""
 
     def __init__(self, connection: SyncConnection, inner: Subscription, timeout: float | None) -> None:
@@ -76,7 +76,7 @@ class SyncSubscription(Iterator[Batch]):
     def position(self) -> dict[int, int]:
         return self._inner.position
 
-    def __next__(self) -> Batch:
+    def __next__(self) -> MessageBatch:
         try:
             return self._connection._call(self._inner.__anext__(), self._timeout)
         except LateError:

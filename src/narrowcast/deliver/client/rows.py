@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
+from narrowcast.deliver.parts.publisher import PublisherSettings
 from narrowcast.deliver.wire import Malformed, decode_payloads, encode_payload
 from narrowcast.errors import InputError
 
@@ -25,15 +26,34 @@ def payloads(rows: Rows) -> Iterator[bytes]:
     elif hasattr(rows, "to_pylist"):
         rows = rows.to_pylist()
     elif isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
-        raise InputError(f"{type(rows).__name__} holds no rows", name="rows", hint="give dicts or an Arrow table")
+        raise InputError(f"rows must be dicts or an Arrow table, got {type(rows).__name__}", name="rows")
     for row in rows:
         if not isinstance(row, Mapping):
-            raise InputError(f"a row is a dict of attributes, not {type(row).__name__}", name="rows", got=row)
+            raise InputError(f"a row must be a dict of attributes, got {type(row).__name__}", name="rows", got=row)
         yield encode_payload(row)
 
 
+def chunks(payloads: Iterable[bytes]) -> Iterator[tuple[bytes, ...]]:
+    """Messages by the entry of the log that they will share.
+
+    >>> [len(chunk) for chunk in chunks([b"x"] * 1500)]
+    [1024, 476]
+    """
+    limits = PublisherSettings()
+    chunk: list[bytes] = []
+    size = 0
+    for payload in payloads:
+        if chunk and (len(chunk) >= limits.most_messages or size + len(payload) > limits.most_bytes):
+            yield tuple(chunk)
+            chunk, size = [], 0
+        chunk.append(payload)
+        size += len(payload)
+    if chunk:
+        yield tuple(chunk)
+
+
 @dataclass(frozen=True)
-class Batch(Sequence[dict[str, Any]]):
+class MessageBatch(Sequence[dict[str, Any]]):
     """Messages of a subscription, in order; a sequence of dicts, or `arrow()`.
 
     `position` is how far the subscription has got, by shard: stored with what was done about the

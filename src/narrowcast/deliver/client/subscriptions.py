@@ -24,7 +24,9 @@ def registered(url: str | Path | None = None, *, system: str = "nc") -> Callable
         try:
             return asyncio.run(asyncio.wait_for(_listed(place, system), TIMEOUT))
         except TimeoutError:
-            raise TransportError("the registry does not list its subscriptions", endpoint=system) from None
+            raise TransportError(
+                f"the registry did not list its subscriptions within {TIMEOUT:g} s", endpoint=system
+            ) from None
 
     return ask
 

@@ -43,7 +43,7 @@ class CoordinatorSettings:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Key:
     """A key with its revision, and when it last changed by our own clock."""
 
     record: dict[str, Any] | None = None
@@ -60,12 +60,12 @@ class Coordinator(Part):
         self.settings = settings or CoordinatorSettings()
         self.leads = False
         self.term = 0
-        self._lease = _Seen()
-        self._epoch = _Seen(dict(STEADY))
-        self._offer = _Seen()
+        self._lease = _Key()
+        self._epoch = _Key(dict(STEADY))
+        self._offer = _Key()
         self._new_offer: dict[str, Any] | None = None  # that the plan being made is made from
-        self._subscriptions: dict[str, _Seen] = {}
-        self._nodes: dict[str, _Seen] = {}  # those that are alive
+        self._subscriptions: dict[str, _Key] = {}
+        self._nodes: dict[str, _Key] = {}  # those that are alive
         self._plans: set[int] = set()
         self._sources: dict[int, int] = {}  # the epoch in force at each shard's checkpoint
         self._open: dict[int, Callable[[int | None, bool], None]] = {}  # what to do with an answer
@@ -106,19 +106,19 @@ class Coordinator(Part):
         record = None if event.data is None or event.key.startswith(records.PLAN) else records.unpack(event.data)
         if event.key == records.LEASE:
             if record is None and event.revision >= self._lease.revision:
-                self._lease = _Seen(None, event.revision, now - self.settings.ttl)  # nobody holds it: no need to wait
+                self._lease = _Key(None, event.revision, now - self.settings.ttl)  # nobody holds it: no need to wait
                 self._step_down()
             elif event.revision > self._lease.revision:
-                self._lease = _Seen(record, event.revision, now)
+                self._lease = _Key(record, event.revision, now)
                 if record is not None and (record["holder"], record["term"]) != (self.name, self.term):
                     self._step_down()
         elif event.key == records.EPOCH:
             if event.revision > self._epoch.revision and record is not None:
-                self._epoch = _Seen(record, event.revision, now)
+                self._epoch = _Key(record, event.revision, now)
                 self._since = now
                 self._steps, self._busy_until = set(), now
         elif event.key == records.OFFER:
-            self._offer = _Seen(record, event.revision, now)
+            self._offer = _Key(record, event.revision, now)
             self._dirty |= self._offered() is not None
         elif event.key.startswith(records.SUBSCRIPTION):
             self._note(self._subscriptions, event, record, now)
@@ -131,12 +131,12 @@ class Coordinator(Part):
             self._sources[records.number_of(event.key)] = record["epoch"]
         self._work(now)
 
-    def _note(self, known: dict[str, _Seen], event: Noted, record: dict[str, Any] | None, now: float) -> None:
+    def _note(self, known: dict[str, _Key], event: Noted, record: dict[str, Any] | None, now: float) -> None:
         """A subscription or a node has come, changed or gone."""
         name = records.name_of(event.key)
         before = known.pop(name, None)
         if record is not None:
-            known[name] = _Seen(record, event.revision, now)
+            known[name] = _Key(record, event.revision, now)
         if known is self._nodes:
             self._dirty |= before is None and record is not None and record["role"] != "source"
         else:
@@ -165,7 +165,7 @@ class Coordinator(Part):
             if revision is not None:
                 self.leads, self.term = True, term
                 self._renewed, self._renew_at = now, now + self.settings.renew
-                self._lease = _Seen({"holder": self.name, "term": term}, revision, now)
+                self._lease = _Key({"holder": self.name, "term": term}, revision, now)
                 self.counts["elected"] += 1
                 self._take_over()
 
@@ -177,7 +177,7 @@ class Coordinator(Part):
         def renewed(revision: int | None, stale: bool) -> None:
             if revision is not None:
                 self._renewed = now
-                self._lease = _Seen(self._lease.record, revision, now)
+                self._lease = _Key(self._lease.record, revision, now)
             elif stale:
                 self._step_down()
 
@@ -330,7 +330,7 @@ class Coordinator(Part):
 
         def written(revision: int | None, stale: bool) -> None:
             if revision is not None and revision > self._epoch.revision:
-                self._epoch = _Seen(record, revision, self._now)
+                self._epoch = _Key(record, revision, self._now)
                 self._since = self._now
 
         self._step(self._write(records.EPOCH, record, self._epoch.revision, written))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from narrowcast.deliver.parts import records
-from narrowcast.deliver.parts.broker import FilterState
+from narrowcast.deliver.parts.broker import FilterMode
 
 Writes = tuple[tuple[str, bytes], ...]  # keys and values, in this order
 
@@ -25,12 +25,12 @@ class FilterMove:
 
 def activate(broker: str) -> FilterMove:
     """A filter that waits starts to work."""
-    return FilterMove((), (_put(broker, FilterState.ACTIVE),))
+    return FilterMove((), (_put(broker, FilterMode.ACTIVE),))
 
 
 def passivate(broker: str) -> FilterMove:
     """A filter stops working and stays where it is."""
-    return FilterMove((), (_put(broker, FilterState.PASSIVE),))
+    return FilterMove((), (_put(broker, FilterMode.PASSIVE),))
 
 
 def migrate(source: str, target: str) -> FilterMove:
@@ -39,15 +39,15 @@ def migrate(source: str, target: str) -> FilterMove:
     >>> [(records.name_of(key), data) for key, data in migrate("a", "b").finish]
     [('b', b'{"state":"active"}'), ('a', b'{"state":"passive"}')]
     """
-    begin = (_put(source, FilterState.MIGRATING),)
-    return FilterMove(begin, (_put(target, FilterState.ACTIVE), _put(source, FilterState.PASSIVE)))
+    begin = (_put(source, FilterMode.MIGRATING),)
+    return FilterMove(begin, (_put(target, FilterMode.ACTIVE), _put(source, FilterMode.PASSIVE)))
 
 
 def spawn(source: str, target: str) -> FilterMove:
     """A filter makes another one, which works at the target; meanwhile it does not work itself."""
-    begin = (_put(source, FilterState.SPAWNING),)
-    return FilterMove(begin, (_put(target, FilterState.ACTIVE), _put(source, FilterState.ACTIVE)))
+    begin = (_put(source, FilterMode.SPAWNING),)
+    return FilterMove(begin, (_put(target, FilterMode.ACTIVE), _put(source, FilterMode.ACTIVE)))
 
 
-def _put(broker: str, state: FilterState) -> tuple[str, bytes]:
-    return records.named(records.FILTER, broker), records.pack({"state": state.value})
+def _put(broker: str, mode: FilterMode) -> tuple[str, bytes]:
+    return records.named(records.FILTER, broker), records.pack({"state": mode.value})

@@ -14,7 +14,7 @@ from narrowcast.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class ClientSettings:
+class PublisherSettings:
     """`linger`: how long a message waits for company. `window`: how long the log knows repeats, less a margin."""
 
     most_messages: int = 1024
@@ -46,16 +46,16 @@ class _Line:
     sent: _Sent | None = None
 
 
-class Client(Part):
+class Publisher(Part):
     """Publishes. `name` must be new for every start, since batches are numbered from 0.
 
     One batch per shard is under way at a time, so that messages of one publisher keep their order
     whatever fails; the rest gathers into the next one, which grows as the log slows down.
     """
 
-    def __init__(self, name: str, settings: ClientSettings | None = None) -> None:
+    def __init__(self, name: str, settings: PublisherSettings | None = None) -> None:
         super().__init__(name)
-        self.settings = settings or ClientSettings()
+        self.settings = settings or PublisherSettings()
         self._lines: dict[int, _Line] = {}
         self._asked: dict[int, int] = {}  # the shard of each open request
         self._number = 0
@@ -63,7 +63,7 @@ class Client(Part):
 
     def _on_publish(self, event: Publish, now: float) -> None:
         if not 0 < len(event.payloads) <= MOST:
-            raise InputError(f"{len(event.payloads)} messages at once; from 1 to {MOST} will do", name="messages")
+            raise InputError(f"a batch must have 1 to {MOST} messages, got {len(event.payloads)}", name="messages")
         line = self._lines.setdefault(event.shard, _Line())
         line.waiting.append(event)
         line.messages += len(event.payloads)

@@ -7,13 +7,10 @@ for the edge to find out, which has the checksum. Only a filter opens it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from struct import Struct
 from typing import cast, overload
 
 from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode
-from narrowcast.deliver.wire.frame import DATA, MAGIC, MOST_BYTES, VERSION, Message
-
-_HEAD = Struct(">2sBBHIIQQH")
+from narrowcast.deliver.wire.frame import DATA, HEAD, MAGIC, MOST_BYTES, VERSION, Message
 
 
 class Unopened(Sequence[Message]):
@@ -54,9 +51,9 @@ def glance(data: bytes) -> Frame | Attach | Pulse | Malformed:
     >>> frame.channel, len(frame.messages), tuple(frame.messages) == decode(data).messages
     (7, 1, True)
     """
-    if not _HEAD.size <= len(data) <= MOST_BYTES or data[3] != DATA:
+    if not HEAD.size <= len(data) <= MOST_BYTES or data[3] != DATA:
         return decode(data)
-    magic, version, _, shard, channel, epoch, after, upto, count = _HEAD.unpack_from(data)
+    magic, version, _, shard, channel, epoch, after, upto, count = HEAD.unpack_from(data)
     if magic != MAGIC or version != VERSION or after > upto:
         return decode(data)
     messages = cast(tuple[Message, ...], Unopened(data, count))

@@ -71,11 +71,13 @@ class Backbone:
 
     def overlay(self, node: str, keys: Path, *, key: str | None = None, listen: bool = False) -> Carrier | None:
         """The overlay's carrier, where brokers have addresses; without, links go over NATS."""
-        if not self.system.brokers:
+        known = self.system.overlay
+        if not known.brokers:
             return None
         from narrowcast.deliver.transport.zmq.overlay import ZmqOverlay
 
-        return ZmqOverlay(node, self.system.brokers, keys, key=key, listen=listen)
+        brokers = {name: (at, known.public_keys[name]) for name, at in known.brokers.items()}
+        return ZmqOverlay(node, brokers, keys, key=key, listen=listen)
 
     async def publish_statistics(self, name: str, statistics: bytes) -> None:
         await self.link.publish(f"stats.{name.encode().hex()}", statistics)
@@ -96,7 +98,7 @@ async def backbone(
         registry = NatsRegistry(link)
         await registry.start()
         if found is not None:
-            await registry.put(KEY, found.to_bytes())
+            await registry.put(KEY, found.to_toml().encode())
         agreed_on = found or await agreed(registry)
         made = NatsLog(link, **log)
         await made.start(agreed_on.every_shard)

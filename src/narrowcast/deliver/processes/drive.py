@@ -394,4 +394,4 @@ async def _end(tasks: list[asyncio.Task[None]], tries: int = 20) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks, timeout=0.25)
-    log.warning("%d tasks do not end: %s", len(tasks), tasks[0])
+    log.warning("%d tasks did not stop when cancelled: %s", len(tasks), tasks[0])

@@ -18,9 +18,12 @@ from narrowcast.deliver.processes.prediction import predicted
 from narrowcast.deliver.routing.routes import Subscribers
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Address, Multicast, Unicast
-from narrowcast.errors import NarrowcastError, PlanError
-from narrowcast.model.plan import HEAD, Plan, fingerprint, load
-from narrowcast.plans.deploy import routing_of
+from narrowcast.errors import InputError, NarrowcastError, PlanError
+from narrowcast.model.folder import HEAD, fingerprint, read_tables
+from narrowcast.model.plan import Plan
+from narrowcast.plans.channels.result import ChannelsPlan
+from narrowcast.plans.kinds import kind_of
+from narrowcast.plans.verbs import decoded, judge
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +43,6 @@ class FolderPlanner:
     """
 
     plan: Plan | None
-    key: tuple[str, ...] = ("symbol",)
     memberships: int = 20
     groups: int | None = None  # how many there are
     prediction: dict[str, Any] = field(default_factory=dict)
@@ -48,10 +50,11 @@ class FolderPlanner:
     _offered: tuple[str, Plan] | None = None
 
     @classmethod
-    def read(cls, folder: str | Path | None, key: Sequence[str], memberships: int | None = None) -> FolderPlanner:
-        plan = None if folder is None else load(folder)
+    def read(cls, folder: str | Path | None, key: Sequence[str] = (), memberships: int | None = None) -> FolderPlanner:
+        """The plan in a folder, judged first; `key` is for a plan that does not say which attributes make a flow."""
+        plan = None if folder is None else with_key(checked(folder), key)
         most = limit_of_memberships() if memberships is None else memberships
-        return cls(plan, tuple(key), most, base="" if folder is None else base_of(folder))
+        return cls(plan, most, base="" if folder is None else base_of(folder))
 
     def __call__(self, wanted: PlanWanted) -> Routing:
         plan = self._plan(wanted)
@@ -66,7 +69,8 @@ class FolderPlanner:
             return self.plan
         try:
             if self._offered is None or self._offered[0] != offer["folder"]:
-                self._offered = (offer["folder"], checked(load(offer["folder"])))
+                key = () if self.plan is None else self.plan.key
+                self._offered = (offer["folder"], with_key(checked(offer["folder"]), key))
         except NarrowcastError as error:
             if wanted.trying:
                 raise
@@ -78,7 +82,7 @@ class FolderPlanner:
         who = Subscribers(wanted.subscriptions, wanted.edges, wanted.gateways)
         if plan is None:
             return _apart(Routing({}), who, sorted(who.profiles))
-        routing = routing_of(plan, who, key=self.key, groups=self.groups)
+        routing = kind_of(plan.kind).route.route(plan, who, self.groups)
         return _apart(routing, who, _too_wide(routing, self.memberships - 2))
 
 
@@ -87,14 +91,32 @@ def base_of(folder: str | Path) -> str:
     return fingerprint(Path(folder) / HEAD)
 
 
-def checked(plan: Plan) -> Plan:
-    """A plan that is sound, judged from its tables alone; PlanError for any other."""
-    from narrowcast.evaluate import judge
-
-    found = judge(plan)
+def checked(folder: str | Path) -> Plan:
+    """The plan in a folder, if it is sound, judged from its tables alone; PlanError for any other."""
+    tables = read_tables(folder)
+    found = judge(tables)
     if not found.sound:
-        raise PlanError(f"the plan is unsound and is not installed: {found.faults[0]}")
-    return plan
+        raise PlanError(f"{folder}: the plan is unsound and is not installed: {found.faults[0]}")
+    return decoded(tables, str(folder))
+
+
+def with_key(plan: Plan, key: Sequence[str]) -> Plan:
+    """The plan with a flow key, if it has none of its own and its kind needs one."""
+    if not isinstance(plan, ChannelsPlan) or plan.key:
+        return plan
+    if not key:
+        raise InputError(
+            "the plan does not say which attributes of a message make its flow",
+            name="key",
+            hint="measure and plan again, or name them: --key symbol",
+        )
+    return replace(plan, demand=replace(plan.demand, key=tuple(key)), written=None)
+
+
+def groups_of(plan: Plan | None, least: int = 256) -> int:
+    """How many multicast groups to map: those of the plan, one for what belongs to no flow, and room to re-plan."""
+    used = int(plan.group_of_flow.max(initial=0)) if isinstance(plan, ChannelsPlan) else 0
+    return max(least, used + 2)
 
 
 def _too_wide(routing: Routing, most: int) -> list[str]:

@@ -7,7 +7,9 @@ from typing import Any
 
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Multicast
+from narrowcast.model.interest_tables import names_of
 from narrowcast.model.plan import Plan
+from narrowcast.plans.channels.result import ChannelsPlan
 from narrowcast.profiles.parsed import parsed
 from narrowcast.profiles.possible import possible
 
@@ -17,7 +19,7 @@ def predicted(plan: Plan | None, routing: Routing) -> dict[str, Any]:
 
     `group`, `session`, `flow` and `useful` add up to 1 for an edge served by multicast alone. O(flows · subscriptions).
     """
-    if plan is None or "flows" not in plan.tables:
+    if not isinstance(plan, ChannelsPlan):
         return {"groups": {}, "edges": {}}
     rates = _rates(plan)
     total = sum(rates.get(flow, 0.0) for flow, _ in routing.flows) or 1.0
@@ -30,9 +32,9 @@ def predicted(plan: Plan | None, routing: Routing) -> dict[str, Any]:
     return {"groups": {str(g): share for g, share in sorted(groups.items())}, "edges": edges}
 
 
-def _rates(plan: Plan) -> dict[str, float]:
-    table = plan.tables["flows"]
-    return dict(zip(map(str, table["flow"].to_pylist()), table["rate"].to_pylist(), strict=True))
+def _rates(plan: ChannelsPlan) -> dict[str, float]:
+    names = names_of(plan.interest.flow_names, range(plan.interest.n_flows)).to_pylist()
+    return dict(zip(names, plan.interest.rates.tolist(), strict=True))
 
 
 def _edge(

@@ -13,11 +13,13 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
 
-from narrowcast.deliver.processes.configuration import Configuration
+from narrowcast.deliver.processes.system import System
 from narrowcast.deliver.transport.dds.config import DdsSettings
 from narrowcast.deliver.transport.nats.link import connect_nats
 from narrowcast.deliver.transport.nats.server import is_free, server_binary
 from narrowcast.errors import TransportError
+from narrowcast.model.interest_tables import names_of
+from narrowcast.plans.channels.result import ChannelsPlan
 
 _UP, _MULTICAST = 0x1, 0x1000
 
@@ -62,7 +64,7 @@ def check_multicast(settings: DdsSettings, plan: Any = None) -> Iterator[Problem
     yield from _addresses(settings)
     if not 0 <= settings.domain <= 230:
         yield Problem(f"multicast.domain {settings.domain} has no ports", "a number from 0 to 230")
-    if plan is not None and plan.kind in ("channels", "hybrid"):
+    if isinstance(plan, ChannelsPlan):
         yield from _plan_groups(settings, plan)
 
 
@@ -99,14 +101,13 @@ def _addresses(settings: DdsSettings) -> Iterator[Problem]:
         )
 
 
-def _plan_groups(settings: DdsSettings, plan: Any) -> Iterator[Problem]:
-    groups = plan.tables["session_group"]["group"].to_pylist()
-    most = max(groups, default=0) + 1  # and one for what belongs to no flow of the plan
+def _plan_groups(settings: DdsSettings, plan: ChannelsPlan) -> Iterator[Problem]:
+    most = int(plan.group_of_flow.max(initial=0)) + 1  # and one for what belongs to no flow of the plan
     if most >= settings.groups:
         yield Problem(f"the plan uses group {most}, {settings.groups} are mapped", f"multicast.groups = {most + 1}")
     path = Path("/proc/sys/net/ipv4/igmp_max_memberships")
     limit = int(path.read_text()) if path.exists() else 20
-    joins = Counter(plan.tables["subscriber_group"]["subscriber"].to_pylist())
+    joins = Counter(names_of(plan.interest.user_names, plan.joins[0]).to_pylist())
     wide = [(count, name) for name, count in joins.items() if count > limit - 2]
     if wide:
         count, name = max(wide)
@@ -147,14 +148,14 @@ async def check_nats(url: str) -> list[Problem]:
     return []
 
 
-async def check_configuration(config: Configuration, role: str | None = None) -> list[Problem]:
+async def check_configuration(config: System, role: str | None = None) -> list[Problem]:
     """Everything about one process's configuration."""
-    brokers = config.part("overlay").get("brokers", {})
+    brokers = config.overlay.brokers
     problems = list(check_engines(embedded=False, multicast=config.multicast is not None, overlay=bool(brokers)))
     if config.multicast is not None and role != "broker":
         problems += check_multicast(config.multicast)
     if role == "broker":
-        name = str(config.part("broker").get("name"))
+        name = str(config.broker.name)
         if name not in brokers and brokers:
             problems.append(Problem(f"broker {name} is not in overlay.brokers", f'{name} = "tcp://host:port" there'))
         problems += check_ports({name: brokers[name]} if name in brokers else {})

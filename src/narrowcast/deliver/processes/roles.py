@@ -16,7 +16,6 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from narrowcast.deliver.parts.broker import Broker
@@ -25,10 +24,9 @@ from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.parts.events import Consumed, Subscribe
 from narrowcast.deliver.parts.relay import glance
 from narrowcast.deliver.parts.source import Source, SourceSettings
-from narrowcast.deliver.parts.statistics import report_for_ever
 from narrowcast.deliver.processes.backbone import Backbone, backbone
-from narrowcast.deliver.processes.configuration import Configuration, read_configuration
 from narrowcast.deliver.processes.drive import Driver, Engines
+from narrowcast.deliver.processes.statistics import report_for_ever
 from narrowcast.deliver.processes.system import System
 from narrowcast.deliver.transport.dds.config import packet_bytes
 from narrowcast.errors import InputError, NarrowcastError, TransportError
@@ -36,72 +34,65 @@ from narrowcast.errors import InputError, NarrowcastError, TransportError
 log = logging.getLogger(__name__)
 
 
-def _name(config: Configuration, role: str) -> str:
-    return str(config.part(role).get("name") or f"{role}-{socket.gethostname()}")
+def _name(given: str | None, role: str) -> str:
+    return given or f"{role}-{socket.gethostname()}"
 
 
-def _keys(config: Configuration) -> Path:
-    return config.path(config.part("overlay").get("keys", "keys"))
-
-
-async def coordinator(config: Configuration, base: Backbone) -> Driver:
+async def coordinator(system: System, base: Backbone) -> Driver:
     """Whoever coordinates needs a name of its own at every start: a lease is held by one process, once."""
     from narrowcast.deliver.processes.planner import FolderPlanner  # the only role that needs Arrow and NumPy
 
-    mine = config.part("coordinator")
-    planner = FolderPlanner.read(
-        config.path(mine["plan"]) if "plan" in mine else None, mine.get("key", ["symbol"]), mine.get("memberships")
-    )
+    mine = system.coordinator
+    planner = FolderPlanner.read(system.plan, mine.key, mine.memberships)
     if base.system.multicast is not None:
         planner.groups = base.system.multicast.groups
-    settings = CoordinatorSettings(every=mine.get("every"))
-    name = f"{_name(config, 'coordinator')}-{os.getpid()}-{secrets.token_hex(2)}"
+    settings = CoordinatorSettings(every=mine.every)
+    name = f"{_name(mine.name, 'coordinator')}-{os.getpid()}-{secrets.token_hex(2)}"
     part = Coordinator(name, base.system.every_shard, settings)
     driver = Driver(part, Engines(base.log, base.registry), planner=planner)
     driver.extra = lambda: {"predicted": planner.prediction, "leads": part.leads}
     return driver
 
 
-async def source(config: Configuration, base: Backbone) -> Driver:
-    mine = config.part("source")
-    shard = mine.get("shard", 0)
+async def source(system: System, base: Backbone) -> Driver:
+    mine = system.source
     settings = SourceSettings(
-        most_messages=mine.get("messages", 64),
-        most_bytes=mine.get("bytes", packet_bytes(base.system.multicast)),
-        linger=mine.get("linger_ms", 0) / 1000,
-        settle=mine.get("settle_ms", 20) / 1000,
-        heartbeat=mine.get("heartbeat_ms", 250) / 1000,
+        most_messages=mine.messages,
+        most_bytes=mine.bytes or packet_bytes(base.system.multicast),
+        linger=mine.linger_ms / 1000,
+        settle=mine.settle_ms / 1000,
+        heartbeat=mine.heartbeat_ms / 1000,
         poll=0.25,  # the tail says sooner
     )
-    part = Source(_name(config, "source"), shard, settings)
-    return Driver(part, base.engines(part.name, overlay=base.overlay(part.name, _keys(config))), tail=shard)
+    part = Source(_name(mine.name, "source"), mine.shard, settings)
+    return Driver(part, base.engines(part.name, overlay=base.overlay(part.name, system.keys)), tail=mine.shard)
 
 
-async def broker(config: Configuration, base: Backbone) -> Driver:
-    return a_broker(_name(config, "broker"), config, base)
+async def broker(system: System, base: Backbone) -> Driver:
+    return a_broker(_name(system.broker.name, "broker"), system, base)
 
 
-async def brokers(config: Configuration, base: Backbone) -> list[Driver]:
+async def brokers(system: System, base: Backbone) -> list[Driver]:
     """All brokers of the configuration in one process: an overlay on one machine."""
-    return [a_broker(name, config, base) for name in sorted(config.part("overlay").get("brokers", {}))]
+    return [a_broker(name, system, base) for name in sorted(system.overlay.brokers)]
 
 
-def a_broker(name: str, config: Configuration, base: Backbone) -> Driver:
-    links = base.overlay(name, _keys(config), listen=True)
+def a_broker(name: str, system: System, base: Backbone) -> Driver:
+    links = base.overlay(name, system.keys, listen=True)
     return Driver(Broker(name), base.engines(name, multicast=False, overlay=links), open_frame=glance)
 
 
-async def edge(config: Configuration, base: Backbone) -> Driver:
+async def edge(system: System, base: Backbone) -> Driver:
     """Serves the subscriptions in its configuration, each written to a file of its own that survives its death."""
     from narrowcast.deliver.processes.outlet import Outlet
 
-    mine = config.part("edge")
-    part = Edge(_name(config, "edge"), base.system.every_shard, gateway=mine.get("gateway"))
-    outlet = Outlet(config.path(mine.get("out", "received")))
-    driver = Driver(part, base.engines(part.name, overlay=base.overlay(part.name, _keys(config))), application=outlet)
+    mine = system.edge
+    part = Edge(_name(mine.name, "edge"), base.system.every_shard, gateway=mine.gateway)
+    outlet = Outlet(system.path(mine.out))
+    driver = Driver(part, base.engines(part.name, overlay=base.overlay(part.name, system.keys)), application=outlet)
 
     def begin() -> None:
-        for name, profile in mine.get("subscriptions", {}).items():
+        for name, profile in mine.subscriptions.items():
             driver.tell(Subscribe(name, profile, outlet.position(name, profile)))
 
     outlet.consumed = lambda name, count: driver.tell(Consumed(name, count))
@@ -109,7 +100,7 @@ async def edge(config: Configuration, base: Backbone) -> Driver:
     return driver
 
 
-ROLES: dict[str, Callable[[Configuration, Backbone], Any]] = {
+ROLES: dict[str, Callable[[System, Backbone], Any]] = {
     "coordinator": coordinator,
     "source": source,
     "broker": broker,
@@ -118,19 +109,19 @@ ROLES: dict[str, Callable[[Configuration, Backbone], Any]] = {
 }
 
 
-async def run_role(role: str, config: Configuration, *, stop: asyncio.Event | None = None) -> None:
+async def run_role(role: str, system: System, *, stop: asyncio.Event | None = None) -> None:
     """Run one role until `stop` is set, or SIGTERM or SIGINT comes. NATS may come up later than we do."""
     stop = stop or _on_signals()
-    base = await _connect(role, config, stop)
+    base = await _connect(role, system, stop)
     if base is None:
         return
     try:
-        made = await ROLES[role](config, base)
+        made = await ROLES[role](system, base)
         drivers: list[Driver] = made if isinstance(made, list) else [made]
         reports = []
         for driver in drivers:
             await driver.start()
-            log.info("%s runs", driver.part.name)
+            log.info("%s started", driver.part.name)
             reports.append(asyncio.ensure_future(report_for_ever(base, driver, extra=driver.extra)))
         stopped = asyncio.ensure_future(stop.wait())
         failed = [driver.failed for driver in drivers]
@@ -148,15 +139,15 @@ async def run_role(role: str, config: Configuration, *, stop: asyncio.Event | No
         await base.close()
 
 
-async def _connect(role: str, config: Configuration, stop: asyncio.Event) -> Backbone | None:
+async def _connect(role: str, system: System, stop: asyncio.Event) -> Backbone | None:
     """A coordinator sets the system up; everybody else waits until one has."""
-    found = await _system(config) if role == "coordinator" else None
-    interface = config.multicast.interface if config.multicast else None
+    found = _public(system) if role == "coordinator" else None
+    interface = system.multicast.interface if system.multicast else None
     waited = 0.0
     while not stop.is_set():
         try:
             return await backbone(
-                config.url, name=role, system=config.system, found=found, interface=interface, replicas=config.replicas
+                system.url, name=role, system=system.system, found=found, interface=interface, replicas=system.replicas
             )
         except TransportError as error:
             if waited >= 30:
@@ -167,15 +158,14 @@ async def _connect(role: str, config: Configuration, stop: asyncio.Event) -> Bac
     return None
 
 
-async def _system(config: Configuration) -> System:
-    brokers = config.part("overlay").get("brokers", {})
-    known: dict[str, tuple[str, str]] = {}
-    if brokers:
-        from narrowcast.deliver.transport.zmq.keys import CLIENTS, public_key
+def _public(system: System) -> System:
+    """What the registry is to hold; keys that are not there yet are made."""
+    if not system.overlay.brokers:
+        return system.public({})
+    from narrowcast.deliver.transport.zmq.keys import CLIENTS, public_key
 
-        public_key(_keys(config), CLIENTS)  # so that it is there to be given to clients
-        known = {name: (at, public_key(_keys(config), name)) for name, at in brokers.items()}
-    return System(config.shards, config.multicast, known)
+    public_key(system.keys, CLIENTS)  # so that it is there to be given to clients
+    return system.public({name: public_key(system.keys, name) for name in system.overlay.brokers})
 
 
 def _on_signals() -> asyncio.Event:
@@ -192,13 +182,13 @@ def main(arguments: list[str]) -> int:
 
     role, path = arguments
     if role not in ROLES:
-        raise InputError(f"no role {role!r}; roles: {', '.join(ROLES)}", name="role", got=role)
+        raise InputError(f"role must be one of {', '.join(ROLES)}, got {role!r}", name="role", got=role)
     die_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
     gc.freeze()  # what was imported stays; and messages are no cycles
     gc.set_threshold(50_000, 20, 20)
     try:
-        asyncio.run(run_role(role, read_configuration(Path(path))))
+        asyncio.run(run_role(role, System.read(path)))
     except NarrowcastError as error:
         print(f"narrowcast {role}: {error}", file=sys.stderr)
         return 1

@@ -11,67 +11,60 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from narrowcast.deliver.parts import records
-from narrowcast.deliver.processes.backbone import backbone
-from narrowcast.deliver.processes.configuration import read_configuration
+from narrowcast.deliver.processes.backbone import KEYS, URL_FILE, backbone
+from narrowcast.deliver.processes.system import CoordinatorSection, OverlaySection, SourceSection, System
 from narrowcast.deliver.transport.dds.config import DdsSettings
 from narrowcast.deliver.transport.nats.server import NatsServer, free_port
 from narrowcast.deliver.transport.private_file import write_private
 from narrowcast.errors import InputError, TransportError
 
+if TYPE_CHECKING:
+    from narrowcast.model.plan import Plan
+
 log = logging.getLogger(__name__)
 STATE = "up.json"
 CONFIGURATION = "up.toml"
+HERE = DdsSettings()  # multicast on loopback
+_STARTED: dict[int, subprocess.Popen[bytes]] = {}  # by this process, to be waited for at their end
 
 
-@dataclass(frozen=True)
-class Local:
-    """What to run on this machine. `plan` None: every subscription gets a channel of its own."""
-
-    data: Path
-    plan: Path | None = None
-    key: tuple[str, ...] = ("symbol",)
-    shards: int = 1
-    messages: int = 64
-    multicast: DdsSettings | None = field(default_factory=DdsSettings)
-    sync: str = "always"
-    brokers: Mapping[str, str] = field(default_factory=dict)  # where each listens
-
-    def configuration(self) -> str:
-        """The file its processes read."""
-        lines = ['nats = "nats.url"', f"shards = {self.shards}"]
-        if self.multicast is not None:
-            m = self.multicast
-            lines += ["[multicast]", f"interface = {json.dumps(m.interface)}", f"domain = {m.domain}"]
-            lines += [f"groups = {m.groups}", f"network = {json.dumps(m.network)}"]
-        if self.brokers:
-            lines += [
-                "[overlay.brokers]",
-                *(f"{json.dumps(name)} = {json.dumps(at)}" for name, at in self.brokers.items()),
-            ]
-        lines += ["[coordinator]", f"key = {json.dumps(list(self.key))}"]
-        if self.plan is not None:
-            lines.append(f"plan = {json.dumps(str(self.plan.resolve()))}")
-        lines += ["[source]", f"messages = {self.messages}"]
-        return "\n".join(lines) + "\n"
+def local_system(
+    folder: Path,
+    plan: Path | None = None,
+    *,
+    key: tuple[str, ...] = (),
+    shards: int = 1,
+    messages: int = 64,
+    multicast: DdsSettings | None = HERE,
+    brokers: Mapping[str, str] | None = None,
+) -> System:
+    """A system on this machine, in a data folder. `plan` None: every subscription gets a channel of its own."""
+    return System(
+        nats=URL_FILE,
+        shards=shards,
+        multicast=multicast,
+        overlay=OverlaySection(keys=KEYS, brokers=brokers or {}),
+        coordinator=CoordinatorSection(plan=None if plan is None else str(plan.resolve()), key=key),
+        source=SourceSection(messages=messages),
+        folder=folder,
+    )
 
 
-def brokers_of(plan: Path | None) -> dict[str, str]:
-    """The brokers of a plan's trees, each with a free port on loopback."""
+def brokers_of(plan: Plan | None) -> dict[str, str]:
+    """The brokers of a plan's trees, each with a free port on loopback; a plan of flows must know its key."""
     if plan is None:
         return {}
     from narrowcast.deliver.routing.routes import Subscribers
     from narrowcast.deliver.transport import Overlay
-    from narrowcast.model.plan import load
-    from narrowcast.plans.deploy import routing_of
+    from narrowcast.plans.kinds import kind_of
 
-    found = load(plan)
-    if found.kind not in ("semantic", "filters"):
-        return {}
-    trees = [a for a in routing_of(found, Subscribers({}, {})).addresses.values() if isinstance(a, Overlay)]
+    routing = kind_of(plan.kind).route.route(plan, Subscribers({}, {}), None)
+    trees = [address for address in routing.addresses.values() if isinstance(address, Overlay)]
     names = sorted({name for tree in trees for name in tree.brokers})
     return {name: f"tcp://127.0.0.1:{free_port()}" for name in names}
 
@@ -79,19 +72,19 @@ def brokers_of(plan: Path | None) -> dict[str, str]:
 class Supervisor:
     """Starts the processes, starts again those that die, and stops them all."""
 
-    def __init__(self, local: Local) -> None:
-        self.local = local
-        self.server = NatsServer(local.data, sync=local.sync)
+    def __init__(self, system: System, *, sync: str = "always") -> None:
+        """`system` as `local_system` makes it; `sync`: when its log goes to disk, always or after an interval."""
+        self.system, self.data = system, system.folder
+        self.server = NatsServer(self.data, sync=sync)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._again: dict[str, float] = {}
         self._ready = False
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set."""
-        refuse_second(self.local.data)
-        self.local.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_private(self.local.data / CONFIGURATION, self.local.configuration())
-        read_configuration(self.local.data / CONFIGURATION)
+        refuse_second(self.data)
+        self.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private(self.data / CONFIGURATION, self.system.to_toml())
         try:
             await self.server.start()
             self._tell()
@@ -106,29 +99,29 @@ class Supervisor:
             await self._stop()
 
     def _roles(self) -> list[str]:
-        sources = [f"source-{shard}" for shard in range(self.local.shards)]
-        return ["coordinator", *(["brokers"] if self.local.brokers else []), *sources]
+        sources = [f"source-{shard}" for shard in self.system.every_shard]
+        return ["coordinator", *(["brokers"] if self.system.overlay.brokers else []), *sources]
 
     def _start(self, name: str) -> None:
         role, _, shard = name.partition("-")
-        path = self.local.data / CONFIGURATION
+        path = self.data / CONFIGURATION
         if shard:  # the same file, with a name and a shard for this one
-            text = self.local.configuration() + f"name = {json.dumps(name)}\nshard = {shard}\n"
-            path = self.local.data / f"{name}.toml"
-            write_private(path, text)
+            mine = replace(self.system, source=replace(self.system.source, name=name, shard=int(shard)))
+            path = self.data / f"{name}.toml"
+            write_private(path, mine.to_toml())
         command = [sys.executable, "-m", "narrowcast.deliver.processes.roles", role, str(path)]
-        with (self.local.data / f"{name}.log").open("ab") as out:
+        with (self.data / f"{name}.log").open("ab") as out:
             self.processes[name] = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
 
     async def _revive(self) -> None:
         now = time.monotonic()
         if self.server.process is not None and self.server.process.poll() is not None:
-            log.warning("nats-server died; starting it again")
+            log.warning("nats-server exited; restarting it")
             await self.server.start()
             self._tell()
         for name, process in list(self.processes.items()):
             if process.poll() is not None and now >= self._again.get(name, 0.0):
-                log.warning("%s died (%s); starting it again", name, process.returncode)
+                log.warning("%s exited with code %s; restarting it", name, process.returncode)
                 self._again[name] = now + 1.0
                 self._start(name)
                 self._tell()
@@ -140,7 +133,7 @@ class Supervisor:
         while not stop.is_set() and time.monotonic() < end:
             for name, process in self.processes.items():
                 if process.poll() is not None:
-                    raise TransportError(f"{name} did not start: {_last_line(self.local.data / f'{name}.log')}")
+                    raise TransportError(f"{name} did not start: {_last_line(self.data / f'{name}.log')}")
             try:
                 base = await backbone(self.server.url, name="up")
             except TransportError:
@@ -162,7 +155,7 @@ class Supervisor:
         if self.server.process is not None:
             pids["nats-server"] = self.server.process.pid
         state = {"pid": os.getpid(), "ready": self._ready, "processes": pids}
-        write_private(self.local.data / STATE, json.dumps(state, indent=2) + "\n")
+        write_private(self.data / STATE, json.dumps(state, indent=2) + "\n")
 
     async def _stop(self) -> None:
         for process in self.processes.values():
@@ -174,7 +167,7 @@ class Supervisor:
             except subprocess.TimeoutExpired:
                 process.kill()
         await self.server.stop()
-        (self.local.data / STATE).unlink(missing_ok=True)
+        (self.data / STATE).unlink(missing_ok=True)
 
 
 def state_of(data: Path) -> dict[str, object] | None:
@@ -200,6 +193,7 @@ def start_detached(local_arguments: list[str], data: Path, timeout: float = 40.0
             raise TransportError(_last_line(log_path).removeprefix("narrowcast: "))
         state = state_of(data)
         if state is not None and state["pid"] == process.pid and state["ready"]:
+            _STARTED[process.pid] = process
             return process.pid
         time.sleep(0.05)
     process.terminate()
@@ -216,9 +210,11 @@ def stop_running(data: Path, timeout: float = 15.0) -> bool:
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         if not _alive(pid):
+            if pid in _STARTED:
+                _STARTED.pop(pid).wait()
             return True
         time.sleep(0.05)
-    raise TransportError(f"process {pid} does not stop", endpoint=str(data), limit=f"{timeout:g} s")
+    raise TransportError(f"process {pid} did not stop", endpoint=str(data), limit=f"{timeout:g} s")
 
 
 def _alive(pid: int) -> bool:
@@ -236,14 +232,14 @@ def refuse_second(data: Path) -> None:
     if state is not None and state["pid"] != os.getpid():
         raise InputError(
             f"{data} is in use: narrowcast up runs there as process {state['pid']}",
-            name="data",
-            hint="narrowcast down, or --data another folder",
+            name="system",
+            hint="narrowcast down, or --system another folder",
         )
 
 
 def _last_line(path: Path) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines() if path.exists() else []
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "its log is empty"
 
 
 async def _sleep(stop: asyncio.Event, seconds: float) -> None:

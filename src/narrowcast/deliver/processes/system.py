@@ -1,29 +1,161 @@
-"""What all processes of one system must agree on. It stands in the registry, so a client needs only a URL."""
+"""What a system is: one frozen description, read from a TOML file, written to one, and held by the registry.
+
+nats = "nats://10.0.0.1:4222"      # or the path of a file that holds the URL
+[multicast]                        # leave out where there is none
+interface = "eth0"
+[overlay.brokers]
+b1 = "tcp://10.0.0.1:5600"
+[source]
+name = "source-0"
+
+The registry holds what all processes must agree on, so a client needs only a URL. The other tables are for the
+processes of one host.
+"""
 
 from __future__ import annotations
 
-import json
+import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from narrowcast.deliver.processes.settings import NOT_A_KEY, from_table, to_table, to_toml
 from narrowcast.deliver.transport import Registry
 from narrowcast.deliver.transport.dds.config import DdsSettings
-from narrowcast.errors import TransportError
+from narrowcast.errors import InputError, TransportError
 
 KEY = "system"
+FROM_ONE = {"least": 1}
+FROM_ZERO = {"least": 0}
+
+
+@dataclass(frozen=True)
+class OverlaySection:
+    """`keys`: the folder of the brokers' keys. `brokers`: where each listens; `public_keys`: how it is known."""
+
+    keys: str = "keys"
+    brokers: Mapping[str, str] = field(default_factory=dict)
+    public_keys: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CoordinatorSection:
+    """`plan`: its folder. `key`: the attributes that make a flow, for a plan that does not say. `every`: in seconds.
+
+    `memberships`: how many multicast groups a subscriber's host may join, if not as many as this one.
+    """
+
+    name: str | None = None
+    plan: str | None = None
+    key: tuple[str, ...] = ()
+    memberships: int | None = field(default=None, metadata=FROM_ZERO)
+    every: float | None = field(default=None, metadata=FROM_ZERO)
+
+
+@dataclass(frozen=True)
+class SourceSection:
+    """`messages` and `bytes`: the most in one frame; `bytes` by default what fits into a packet."""
+
+    name: str | None = None
+    shard: int = field(default=0, metadata=FROM_ZERO)
+    messages: int = field(default=64, metadata=FROM_ONE)
+    bytes: int | None = field(default=None, metadata=FROM_ONE)
+    linger_ms: float = field(default=0, metadata=FROM_ZERO)
+    settle_ms: float = field(default=20, metadata=FROM_ZERO)
+    heartbeat_ms: float = field(default=250, metadata=FROM_ZERO)
+
+
+@dataclass(frozen=True)
+class BrokerSection:
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class EdgeSection:
+    """`out`: the folder for what its `subscriptions`, profiles by name, get."""
+
+    name: str | None = None
+    gateway: str | None = None
+    out: str = "received"
+    subscriptions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AdaptSection:
+    """What `narrowcast adapt` is told; None: as it is by default there."""
+
+    folder: str = "adapt"
+    snapshots: str | None = None
+    schema: str = ""
+    every: float | None = None
+    half_life: float | None = None
+    horizon: float | None = None
+    threshold: float | None = None
+    proof: float | None = None
+    effort: float | None = None
+    join: float | None = None
+    warm: float | None = None
+    moves: int | None = None
+    joins: int | None = None
+    reorganise: float | None = None
 
 
 @dataclass(frozen=True)
 class System:
-    """`shards` logs, multicast if there is any, and where each broker listens, with its public key."""
+    """A system, as one host sees it. Paths are relative to `folder`, where the file is.
 
-    shards: int = 1
+    >>> System.from_toml("shards = 2").every_shard
+    (0, 1)
+    """
+
+    nats: str = ""
+    system: str = "nc"
+    shards: int = field(default=1, metadata=FROM_ONE)
+    replicas: int = field(default=1, metadata=FROM_ONE)
     multicast: DdsSettings | None = None
-    brokers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    overlay: OverlaySection = OverlaySection()
+    coordinator: CoordinatorSection = CoordinatorSection()
+    source: SourceSection = SourceSection()
+    broker: BrokerSection = BrokerSection()
+    edge: EdgeSection = EdgeSection()
+    adapt: AdaptSection = AdaptSection()
+    folder: Path = field(default=Path(), metadata=NOT_A_KEY)
 
-    @property
-    def every_shard(self) -> tuple[int, ...]:
-        return tuple(range(self.shards))
+    @classmethod
+    def read(cls, path: str | Path) -> System:
+        """From a file; every problem in it is named."""
+        source = Path(path)
+        try:
+            text = source.read_text(encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{source}: {error.strerror or error}", name="config", got=str(source)) from None
+        except UnicodeDecodeError as error:
+            raise InputError(f"{source}: not TOML: {error}", name="config", got=str(source)) from None
+        return cls.from_toml(text, source)
+
+    @classmethod
+    def from_toml(cls, text: str, path: Path | None = None) -> System:
+        """From the text of a file, or of the registry, which has no `path` and does not say where NATS is."""
+        try:
+            table = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{path or KEY}: not TOML: {error}", name="config", got=str(path)) from None
+        problems: list[str] = []
+        found = from_table(cls, table, problems)
+        if path is not None and "nats" not in table:
+            problems.append("nats is missing: the URL of NATS, or a file that holds it")
+        if problems:
+            raise InputError(f"{path or KEY}: {'; '.join(problems)}", name="config", got=str(path))
+        return found if path is None else replace(found, folder=path.parent)
+
+    def to_toml(self) -> str:
+        """As a file, without what is as it is by default."""
+        return to_toml(to_table(self))
+
+    def public(self, public_keys: Mapping[str, str]) -> System:
+        """What all processes and clients must agree on, and may know: no URL of NATS, no table of a host."""
+        overlay = OverlaySection(brokers=self.overlay.brokers, public_keys=public_keys)
+        return System(system=self.system, shards=self.shards, multicast=self.multicast, overlay=overlay)
 
     def on(self, interface: str | None) -> System:
         """The same as seen from a host whose interface has another name."""
@@ -31,20 +163,32 @@ class System:
             return self
         return replace(self, multicast=replace(self.multicast, interface=interface))
 
-    def to_bytes(self) -> bytes:
-        """As the registry holds it.
+    @property
+    def every_shard(self) -> tuple[int, ...]:
+        return tuple(range(self.shards))
 
-        >>> System.from_bytes(System(shards=2).to_bytes())
-        System(shards=2, multicast=None, brokers={})
-        """
-        return json.dumps(asdict(self), sort_keys=True).encode()
+    @property
+    def url(self) -> str:
+        if "://" in self.nats:
+            return self.nats
+        path = self.path(self.nats)
+        if not path.is_file():
+            raise InputError(f"{path}: no such file; it should hold the URL of NATS", name="nats", got=self.nats)
+        return path.read_text(encoding="utf-8").strip()
 
-    @classmethod
-    def from_bytes(cls, data: bytes) -> System:
-        body = json.loads(data)
-        multicast = None if body["multicast"] is None else DdsSettings(**body["multicast"])
-        brokers = {name: (at, key) for name, (at, key) in body["brokers"].items()}
-        return cls(body["shards"], multicast, brokers)
+    @property
+    def keys(self) -> Path:
+        """The folder of the overlay's keys."""
+        return self.path(self.overlay.keys)
+
+    @property
+    def plan(self) -> Path | None:
+        """The folder of the plan."""
+        return None if self.coordinator.plan is None else self.path(self.coordinator.plan)
+
+    def path(self, name: str) -> Path:
+        """A path of the file, from where the file is."""
+        return self.folder / name
 
 
 async def agreed(registry: Registry) -> System:
@@ -52,4 +196,7 @@ async def agreed(registry: Registry) -> System:
     found = await registry.get(KEY)
     if found.data is None:
         raise TransportError("NATS answers, but no narrowcast system has been started on it: narrowcast up PLAN")
-    return System.from_bytes(found.data)
+    try:
+        return System.from_toml(found.data.decode())
+    except InputError as error:  # written by another version; a coordinator of this one writes it anew at its start
+        raise TransportError(f"the system in the registry cannot be read: {error}", endpoint=KEY) from None

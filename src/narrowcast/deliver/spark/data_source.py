@@ -1,29 +1,28 @@
-"""The data source `narrowcast` for Spark. The runtime says how the log is found and opened."""
+"""The data source `narrowcast` for Spark: the log is found by a URL or data folder.
+
+`format("narrowcast")` works wherever narrowcast is installed, since Spark looks for packages named
+`pyspark_…`; `register(spark)` does it for a session that was started before.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from narrowcast.deliver.processes.backbone import url_of
+from narrowcast.deliver.spark.log import Place
 from narrowcast.deliver.spark.options import ReadOptions, WriteOptions
-from narrowcast.deliver.spark.port import LogPort, Place
 from narrowcast.deliver.spark.rows import DEFAULT_SCHEMA
 from narrowcast.deliver.spark.sink import LogStreamWriter, LogWriter
 from narrowcast.deliver.spark.source import LogReader, LogStreamReader, Scan
 from narrowcast.errors import InputError
 
 
-class LogDataSource(DataSource):
-    """Reads and writes the durable log. A subclass says how it is found and opened."""
-
-    @staticmethod
-    def locate(url: str | None) -> str:
-        """The URL for the option `url`, as the driver understands it, for workers elsewhere."""
-        raise NotImplementedError
-
-    @staticmethod
-    def open(place: Place) -> LogPort:
-        raise NotImplementedError
+class NarrowcastSource(DataSource):
+    """`format("narrowcast")`: reads and writes the durable log."""
 
     @classmethod
     def name(cls) -> str:
@@ -41,21 +40,33 @@ class LogDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> LogWriter:
         _append_only(overwrite)
         options = WriteOptions.of(self.options)
-        return LogWriter(self._place(), type(self).open, options)
+        return LogWriter(self._place(), options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LogStreamWriter:  # noqa: N802
         _append_only(overwrite)
         options = WriteOptions.of(self.options)
-        return LogStreamWriter(self._place(), type(self).open, options)
+        return LogStreamWriter(self._place(), options)
 
     def _scan(self, schema: StructType) -> Scan:
         options = ReadOptions.of(self.options)
-        return Scan(self._place(), type(self).open, schema, options)
+        return Scan(self._place(), schema, options)
 
     def _place(self) -> Place:
-        return Place(type(self).locate(self.options.get("url")), self.options.get("system", "nc"))
+        """The URL as the driver understands it, for workers elsewhere."""
+        url = self.options.get("url")
+        where = url if url is None or "://" in url else Path(url).absolute()
+        return Place(url_of(where), self.options.get("system", "nc"))
+
+
+def register(spark: Any) -> None:
+    """Make `format("narrowcast")` known to a Spark session that does not find it by itself."""
+    spark.dataSource.register(NarrowcastSource)
 
 
 def _append_only(overwrite: bool) -> None:
     if overwrite:
-        raise InputError("what was sent cannot be taken back", name="mode", hint='use mode("append")')
+        raise InputError(
+            "mode must be append, got overwrite: messages that were sent cannot be taken back",
+            name="mode",
+            hint='use mode("append")',
+        )

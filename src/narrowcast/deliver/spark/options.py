@@ -32,7 +32,7 @@ class ReadOptions:
         options = known(given, READ)
         loss = options.get("failondataloss", "true").lower()
         if loss not in ("true", "false"):
-            raise InputError(f"failOnDataLoss is {loss!r}; it is true or false", name="failOnDataLoss", got=loss)
+            raise InputError(f"failOnDataLoss must be true or false, got {loss!r}", name="failOnDataLoss", got=loss)
         return cls(
             _where("start", options.get("start", EARLIEST)),
             _where("end", options.get("end", LATEST)),
@@ -55,7 +55,7 @@ class WriteOptions:
         options = known(given, WRITE)
         batch = _whole("batch", options.get("batch"), 0)
         if batch is not None and "name" not in options:
-            raise InputError("batch numbers the writes of a name, and no name is given", name="name", hint="add name")
+            raise InputError("batch requires name: it numbers the writes of that name", name="name", hint="add name")
         return cls(_whole("shard", options.get("shard"), 0), options.get("name"), batch or 0)
 
 
@@ -83,7 +83,7 @@ def _whole(name: str, text: str | None, least: int) -> int | None:
     if text is None:
         return None
     if not text.strip().isdecimal() or int(text) < least:
-        raise InputError(f"{name} is {text!r}; it is a whole number from {least} on", name=name, got=text)
+        raise InputError(f"{name} must be a whole number from {least} on, got {text!r}", name=name, got=text)
     return int(text)
 
 
@@ -104,7 +104,7 @@ def _where(name: str, text: str) -> Where:
     except (ValueError, TypeError):
         pass
     raise InputError(
-        f"{name} is {text!r}; it is earliest, latest, the number of an entry, or numbers by shard as JSON",
+        f"{name} must be earliest, latest, the number of an entry, or numbers by shard as JSON, got {text!r}",
         name=name,
         got=text,
         hint=f"{name}='{{\"0\": 17}}'",

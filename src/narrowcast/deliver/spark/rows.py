@@ -7,11 +7,12 @@ A value that is not of the column's type is null, as it is to a profile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from narrowcast.deliver.spark.port import LogEntry
+from narrowcast.deliver.transport import Entry
+from narrowcast.deliver.wire import Batch, Malformed, decode_entry, decode_payloads
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,52 +22,63 @@ DEFAULT_SCHEMA = "_shard int, _sequence bigint, _index int, _time timestamp, ts 
 ABOUT = ("_shard", "_sequence", "_index", "_time", "_payload")
 MOST_ROWS = 20_000
 
-Row = tuple[int, LogEntry, int]  # shard, entry, index in it
+
+class LogRow(NamedTuple):
+    """A message of the log: its entry, its position there, and what was sent."""
+
+    entry: Entry
+    position: int
+    payload: bytes
 
 
-def record_batches(
-    shard: int, entries: Iterable[LogEntry], schema: pa.Schema, decode: Callable[[bytes], Mapping[str, Any]]
-) -> Iterator[pa.RecordBatch]:
+def record_batches(shard: int, entries: Iterable[Entry], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The messages of entries, in order, as Arrow batches of this schema."""
-    rows: list[Row] = []
+    rows: list[LogRow] = []
     for entry in entries:
-        rows.extend((shard, entry, index) for index in range(len(entry.payloads)))
+        batch = decode_entry(entry.data)
+        if isinstance(batch, Batch):
+            rows += [LogRow(entry, index, payload) for index, payload in enumerate(batch.payloads)]
         if len(rows) >= MOST_ROWS:
-            yield _batch(rows, schema, decode)
+            yield _batch(shard, rows, schema)
             rows = []
     if rows:
-        yield _batch(rows, schema, decode)
+        yield _batch(shard, rows, schema)
 
 
 def check_schema(names: Iterable[str]) -> None:
     """An unknown column that begins with an underscore is a mistake: no message would ever fill it."""
     for name in names:
         if name.startswith("_") and name not in ABOUT:
-            raise InputError(f"no column {name!r} is known; about a message there are {', '.join(ABOUT)}", name=name)
+            raise InputError(f"columns that begin with _ must be among {', '.join(ABOUT)}, got {name}", name=name)
 
 
-def _batch(rows: list[Row], schema: pa.Schema, decode: Callable[[bytes], Mapping[str, Any]]) -> pa.RecordBatch:
+def _batch(shard: int, rows: list[LogRow], schema: pa.Schema) -> pa.RecordBatch:
     import pyarrow as pa
 
-    plain = any(name not in ABOUT for name in schema.names)
-    messages = [decode(entry.payloads[index]) for _, entry, index in rows] if plain else []
+    wanted = any(name not in ABOUT for name in schema.names)
+    messages = decode_payloads([row.payload for row in rows]) if wanted else []
     columns = []
     for field in schema:
-        values = _about(field.name, rows) if field.name in ABOUT else [message.get(field.name) for message in messages]
-        columns.append(column(values, field.type))
+        about = field.name in ABOUT
+        columns.append(column(_about(field.name, shard, rows) if about else _values(field.name, messages), field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _about(name: str, rows: list[Row]) -> list[Any]:
+def _values(name: str, messages: list[dict[str, Any] | Malformed]) -> list[Any]:
+    """An attribute of each message; one that cannot be read has none."""
+    return [None if isinstance(message, Malformed) else message.get(name) for message in messages]
+
+
+def _about(name: str, shard: int, rows: list[LogRow]) -> list[Any]:
     if name == "_shard":
-        return [shard for shard, _, _ in rows]
+        return [shard] * len(rows)
     if name == "_sequence":
-        return [entry.sequence for _, entry, _ in rows]
+        return [row.entry.sequence for row in rows]
     if name == "_index":
-        return [index for _, _, index in rows]
+        return [row.position for row in rows]
     if name == "_time":
-        return [moment(entry.stamp) for _, entry, _ in rows]
-    return [entry.payloads[index].decode(errors="replace") for _, entry, index in rows]
+        return [moment(row.entry.stamp) for row in rows]
+    return [row.payload.decode(errors="replace") for row in rows]
 
 
 def moment(stamp: str) -> datetime | None:

@@ -11,13 +11,14 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from narrowcast.deliver.spark.log import Place, SparkLog
 from narrowcast.deliver.spark.options import WriteOptions
-from narrowcast.deliver.spark.port import Open, Place
+from narrowcast.deliver.spark.transactions import Pile
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,62 +34,60 @@ class Staged(WriterCommitMessage):
 
     sink: str
     partition: int
-    pile: Any
+    pile: Pile
 
 
 class LogWriter(DataSourceArrowWriter):
     """Publishes a DataFrame. With a `name` and a `batch` number it does so once, however often it is run."""
 
-    def __init__(self, place: Place, open: Open, options: WriteOptions) -> None:
-        self.place, self.open, self.options = place, open, options
+    def __init__(self, place: Place, options: WriteOptions) -> None:
+        self.place, self.options = place, options
         self.sink = f"name-{options.name}" if options.name else f"{JOB}{secrets.token_hex(8)}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        return stage(self.open, self.place, self.sink, self.options.batch, iterator)
+        return stage(self.place, self.sink, self.options.batch, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        publish(self.open, self.place, self.options, messages, self.options.batch)
+        publish(self.place, self.options, messages, self.options.batch)
 
 
 class LogStreamWriter(DataSourceStreamArrowWriter):
     """Publishes micro-batches, each once."""
 
-    def __init__(self, place: Place, open: Open, options: WriteOptions) -> None:
+    def __init__(self, place: Place, options: WriteOptions) -> None:
         if options.name is not None:
-            raise InputError("a streaming query is known by its checkpoint; it takes no name", name="name")
-        self.place, self.open, self.options = place, open, options
+            raise InputError("name must not be set for a streaming query: its checkpoint identifies it", name="name")
+        self.place, self.options = place, options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         query, batch = _property(QUERY), _property(BATCH)
-        return stage(self.open, self.place, f"query-{query}", int(batch), iterator)
+        return stage(self.place, f"query-{query}", int(batch), iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        publish(self.open, self.place, self.options, messages, batchId)
+        publish(self.place, self.options, messages, batchId)
 
 
-def stage(open: Open, place: Place, sink: str, batch: int, tables: Iterator[pa.RecordBatch]) -> Staged:
+def stage(place: Place, sink: str, batch: int, tables: Iterator[pa.RecordBatch]) -> Staged:
     """Put a task's rows aside, in their order."""
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
-    with closing(open(place)) as port:
-        return Staged(sink, partition, port.stage(sink, batch, tables))
+    with closing(SparkLog(place)) as log:
+        return Staged(sink, partition, log.stage(sink, batch, tables))
 
 
-def publish(
-    open: Open, place: Place, options: WriteOptions, messages: Sequence[WriterCommitMessage | None], batch: int
-) -> None:
+def publish(place: Place, options: WriteOptions, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
     """Publish what all tasks staged, in the order of their partitions."""
     staged = sorted((m for m in messages if isinstance(m, Staged)), key=lambda m: m.partition)
     if not staged:
         return
-    with closing(open(place)) as port:
+    with closing(SparkLog(place)) as log:
         last = staged[0].sink.startswith(JOB)
-        port.publish(staged[0].sink, batch, [each.pile for each in staged], options.shard, last)
+        log.publish(staged[0].sink, batch, [each.pile for each in staged], options.shard, last)
 
 
 def _property(name: str) -> str:
     context = TaskContext.get()
     found = context.getLocalProperty(name) if context is not None else None
     if found is None:
-        raise InputError(f"Spark does not tell its tasks which micro-batch they are of (no {name})", name=name)
+        raise InputError(f"Spark did not set {name} for this task, so its micro-batch is not known", name=name)
     return str(found)

@@ -17,9 +17,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from narrowcast.deliver.spark.log import Place, SparkLog
 from narrowcast.deliver.spark.options import EARLIEST, LATEST, ReadOptions, Where
-from narrowcast.deliver.spark.port import LogEntry, LogPort, Open, Place
 from narrowcast.deliver.spark.rows import check_schema, record_batches
+from narrowcast.deliver.transport import Entry
 from narrowcast.errors import TransportError
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ class Scan:
     """What reading needs to know, wherever it happens."""
 
     place: Place
-    open: Open
     schema: StructType
     options: ReadOptions
 
@@ -51,11 +51,11 @@ class Scan:
 
     def read(self, part: Range) -> Iterator[pa.RecordBatch]:
         schema = to_arrow_schema(self.schema, timezone="UTC")
-        with closing(self.open(self.place)) as port:
-            entries = self._without_loss(part, port.read(part.shard, part.after, part.upto))
-            yield from record_batches(part.shard, entries, schema, port.decode)
+        with closing(SparkLog(self.place)) as log:
+            entries = self._without_loss(part, log.read(part.shard, part.after, part.upto))
+            yield from record_batches(part.shard, entries, schema)
 
-    def _without_loss(self, part: Range, entries: Iterator[LogEntry]) -> Iterator[LogEntry]:
+    def _without_loss(self, part: Range, entries: Iterator[Entry]) -> Iterator[Entry]:
         """The entries; one that is not there any more is an error, unless that was allowed."""
         at = part.after
         for entry in entries:
@@ -83,9 +83,9 @@ class Scan:
             found += [Range(int(shard), a, b) for a, b in pairwise(cuts)]
         return found
 
-    def before(self, port: LogPort, where: Where) -> dict[str, int]:
+    def before(self, log: SparkLog, where: Where) -> dict[str, int]:
         """For each shard the last entry that is not to be read, if reading starts there."""
-        return {str(shard): _before(port.bounds(shard), where, shard) for shard in port.shards}
+        return {str(shard): _before(log.bounds(shard), where, shard) for shard in log.shards}
 
 
 def _before(bounds: tuple[int, int], where: Where, shard: int) -> int:
@@ -105,9 +105,9 @@ class LogReader(DataSourceReader):
         self.scan = scan
 
     def partitions(self) -> list[InputPartition]:
-        with closing(self.scan.open(self.scan.place)) as port:
-            start = self.scan.before(port, self.scan.options.start)
-            end = {shard: _last(port.bounds(int(shard)), self.scan.options.end, int(shard)) for shard in start}
+        with closing(SparkLog(self.scan.place)) as log:
+            start = self.scan.before(log, self.scan.options.start)
+            end = {shard: _last(log.bounds(int(shard)), self.scan.options.end, int(shard)) for shard in start}
         return list(self.scan.ranges(start, end)) or [Range(0, 0, 0)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -127,11 +127,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, scan: Scan) -> None:
         self.scan = scan
-        self._port: LogPort | None = None
+        self._log: SparkLog | None = None
         self._target: dict[str, int] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"scan": self.scan, "_port": None, "_target": None}
+        return {"scan": self.scan, "_log": None, "_target": None}
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         return self.scan.before(self._opened(), self.scan.options.start)
@@ -164,9 +164,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.scan.read(partition)
 
     def stop(self) -> None:
-        if self._port is not None:
-            self._port.close()
-            self._port = None
+        if self._log is not None:
+            self._log.close()
+            self._log = None
 
     def _check_log(self, shard: str, at: int, newest: int) -> None:
         if newest < at and self.scan.options.fail_on_loss:
@@ -177,13 +177,13 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def _newest(self) -> dict[str, int]:
-        port = self._opened()
-        return {str(shard): port.bounds(shard)[1] for shard in port.shards}
+        log = self._opened()
+        return {str(shard): log.bounds(shard)[1] for shard in log.shards}
 
-    def _opened(self) -> LogPort:
-        if self._port is None:
-            self._port = self.scan.open(self.scan.place)
-        return self._port
+    def _opened(self) -> SparkLog:
+        if self._log is None:
+            self._log = SparkLog(self.scan.place)
+        return self._log
 
 
 def _at_most(start: Mapping[str, int], ends: Mapping[str, int], most: int) -> dict[str, int]:

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from narrowcast.deliver.parts import records
-from narrowcast.deliver.parts.publisher import ClientSettings
 from narrowcast.deliver.transport import ConflictError
 from narrowcast.deliver.transport.nats.log import NatsLog
 from narrowcast.deliver.transport.nats.registry import NatsRegistry
@@ -88,7 +87,7 @@ class Piling:
         return await self._stage.put(self.pile.name, entry, dedup=dedup)
 
 
-class Sink:
+class BatchSink:
     """A publisher of numbered batches. `name` stands for it in the log and the registry, for ever."""
 
     def __init__(self, name: str, log: NatsLog, registry: NatsRegistry, stage: NatsStage) -> None:
@@ -127,8 +126,13 @@ class Sink:
         return (None if found.data is None else _Decided.from_bytes(found.data)), found.revision
 
     async def _decide(self, batch: int, piles: Sequence[Pile], shard: int, revision: int) -> None:
-        if sum(pile.entries for pile in piles) >> ENTRY_BITS:
-            raise InputError("a batch has too many rows to be published at once", name="rows", hint="smaller batches")
+        entries = sum(pile.entries for pile in piles)
+        if entries >> ENTRY_BITS:
+            raise InputError(
+                f"a batch must have fewer than {1 << ENTRY_BITS} log entries, got {entries}",
+                name="rows",
+                hint="publish smaller batches",
+            )
         kept = tuple(pile for pile in piles if pile.entries)
         decided = _Decided(batch, not kept, shard, await self._log.last(shard), kept)
         await self._write(decided, revision)
@@ -154,7 +158,7 @@ class Sink:
         if number - (decided.batch << ENTRY_BITS) == sum(pile.entries for pile in decided.piles):
             await self._write(replace(decided, done=True, piles=()), revision)
         elif (await self._decided())[1] == revision:
-            raise TransportError(f"what was staged for batch {decided.batch} is gone", endpoint=self.name)
+            raise TransportError(f"the staged messages of batch {decided.batch} are missing", endpoint=self.name)
         await self._stage.drop(f"{self._token}.{decided.batch}")
 
     async def _append(self, decided: _Decided, entry: bytes, number: int, at: int) -> tuple[int, int]:
@@ -187,7 +191,7 @@ class Sink:
             return 0, 0
         entry = decode_entry(found.data)
         if not isinstance(entry, Batch):
-            raise TransportError(f"the chain of {self.name} ends in something that is no batch", endpoint=self.name)
+            raise TransportError(f"the last entry of sink {self.name} in the log is not a batch", endpoint=self.name)
         return found.sequence, entry.number + 1
 
     async def _surely_not_there(self, decided: _Decided) -> None:
@@ -196,7 +200,7 @@ class Sink:
         if first > decided.last + 1:
             raise TransportError(
                 f"batch {decided.batch} of {self.name} was begun, and since then the log has dropped entries: "
-                "nobody can say if it was in them. Give the log more room, or start with a new checkpoint",
+                "it is unknown whether the batch was published. Give the log more room, or start with a new checkpoint",
                 endpoint=self.name,
             )
 
@@ -206,22 +210,3 @@ class Sink:
                 batch = decode_entry(entry.data)
                 assert isinstance(batch, Batch)
                 yield batch.payloads
-
-
-def chunks(payloads: Iterable[bytes]) -> Iterable[tuple[bytes, ...]]:
-    """Messages in entries of a good size.
-
-    >>> [len(chunk) for chunk in chunks([b"x"] * 1500)]
-    [1024, 476]
-    """
-    limits = ClientSettings()
-    chunk: list[bytes] = []
-    size = 0
-    for payload in payloads:
-        if chunk and (len(chunk) >= limits.most_messages or size + len(payload) > limits.most_bytes):
-            yield tuple(chunk)
-            chunk, size = [], 0
-        chunk.append(payload)
-        size += len(payload)
-    if chunk:
-        yield tuple(chunk)

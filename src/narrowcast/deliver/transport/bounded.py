@@ -39,5 +39,5 @@ async def ended(what: str, end: Callable[[], None], *, patience: float = PATIENC
     if done.done():
         done.result()
         return True
-    log.warning("%s does not end; left behind after %g s", what, patience)
+    log.warning("%s did not stop within %g s and is left running", what, patience)
     return False

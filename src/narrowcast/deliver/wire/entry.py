@@ -51,9 +51,9 @@ def encode_entry(entry: Batch | Marker) -> bytes:
         return body + _SIZE.pack(crc32(body))
     name = entry.publisher.encode()
     if len(name) > 255:
-        raise InputError(f"the publisher's name takes {len(name)} bytes; 255 is the most", name="publisher")
+        raise InputError(f"the publisher's name must have at most 255 bytes, got {len(name)}", name="publisher")
     if len(entry.payloads) > MOST:
-        raise InputError(f"{len(entry.payloads)} messages in one batch; {MOST} is the most", name="messages")
+        raise InputError(f"a batch must have at most {MOST} messages, got {len(entry.payloads)}", name="messages")
     parts = [_BATCH.pack(MAGIC, VERSION, BATCH, len(name), entry.number, len(entry.payloads)), name]
     for payload in entry.payloads:
         parts += (_SIZE.pack(len(payload)), payload)

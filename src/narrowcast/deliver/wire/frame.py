@@ -24,18 +24,18 @@ MOST_BYTES = 1 << 20
 NO_FLOW = 0xFFFFFFFF
 
 _START = Struct(">2sBB")
-_HEAD = Struct(">2sBBHIIQQH")
+HEAD = Struct(">2sBBHIIQQH")
 _MESSAGE = Struct(">QII")
 _ONE = Struct(">2sBBHIIQQHQII")  # the head of a frame and of its only message
 _ATTACH = Struct(">2sBBIIBB")
 _PULSE = Struct(">2sBBHIQQI")
 _LATELY = Struct(">IQ")
 _CHECK = Struct("<I")  # this way round, the checksum of whatever ends with its checksum is always the same
-FRAME_BYTES = _HEAD.size + _CHECK.size  # a frame without messages
+FRAME_BYTES = HEAD.size + _CHECK.size  # a frame without messages
 MESSAGE_BYTES = _MESSAGE.size  # and what each takes beside its payload
 _WHOLE = 0x2144DF1C
 _DATA = MAGIC + bytes((VERSION, DATA))
-_COUNT, _SINGLE = slice(_HEAD.size - 2, _HEAD.size), b"\0\1"
+_COUNT, _SINGLE = slice(HEAD.size - 2, HEAD.size), b"\0\1"
 
 
 class Carried(NamedTuple):
@@ -105,7 +105,7 @@ def encode(what: Frame | Attach | Pulse) -> bytes:
     else:
         body = _pulse_bytes(what) if isinstance(what, Pulse) else _attach_bytes(what)
     if len(body) + _CHECK.size > MOST_BYTES:
-        raise InputError(f"a frame of {len(body)} bytes is over the limit of {MOST_BYTES}", name="frame", got=len(body))
+        raise InputError(f"a frame must have at most {MOST_BYTES} bytes, got {len(body)}", name="frame", got=len(body))
     return body + _CHECK.pack(crc32(body))
 
 
@@ -143,7 +143,7 @@ def decode_many(packets: Iterable[bytes]) -> list[Frame | Attach | Pulse | Malfo
     last: dict[tuple[int, int, int], _Run] = {}
     others: list[Frame | Attach | Pulse | Malformed] = []
     for data in packets:
-        if data[:4] != _DATA or not _HEAD.size + _CHECK.size <= len(data) <= MOST_BYTES or crc32(data) != _WHOLE:
+        if data[:4] != _DATA or not HEAD.size + _CHECK.size <= len(data) <= MOST_BYTES or crc32(data) != _WHOLE:
             others.append(decode(data))
             continue
         if data[_COUNT] == _SINGLE and len(data) >= _ONE.size + _CHECK.size:
@@ -151,7 +151,7 @@ def decode_many(packets: Iterable[bytes]) -> list[Frame | Attach | Pulse | Malfo
             whole = after < at <= upto and _ONE.size + length + _CHECK.size == len(data)
             found = [(at, flow, data[_ONE.size : -_CHECK.size])] if whole else _messages(data, 1, after, upto)
         else:
-            _, _, _, shard, channel, epoch, after, upto, count = _HEAD.unpack_from(data)
+            _, _, _, shard, channel, epoch, after, upto, count = HEAD.unpack_from(data)
             found = _messages(data, count, after, upto)
         if isinstance(found, Malformed):
             others.append(found)
@@ -182,7 +182,7 @@ def _frame_bytes(frame: Frame) -> bytes:
     if len(frame.messages) == 1:
         ((at, flow, payload),) = frame.messages
         return _ONE.pack(MAGIC, VERSION, DATA, *head, at, flow, len(payload)) + payload
-    parts, pack = [_HEAD.pack(MAGIC, VERSION, DATA, *head)], _MESSAGE.pack
+    parts, pack = [HEAD.pack(MAGIC, VERSION, DATA, *head)], _MESSAGE.pack
     parts += [pack(at, flow, len(payload)) for at, flow, payload in frame.messages]
     parts += [message[2] for message in frame.messages]
     return b"".join(parts)
@@ -190,9 +190,9 @@ def _frame_bytes(frame: Frame) -> bytes:
 
 def _read_frame(data: bytes, size: int) -> Frame | Malformed:
     """The frame in the first `size` bytes."""
-    if size < _HEAD.size:
+    if size < HEAD.size:
         return Malformed("short")
-    _, _, _, shard, channel, epoch, after, upto, count = _HEAD.unpack_from(data)
+    _, _, _, shard, channel, epoch, after, upto, count = HEAD.unpack_from(data)
     found = _messages(data, count, after, upto)
     return found if isinstance(found, Malformed) else Frame(shard, channel, epoch, after, upto, tuple(found))
 
@@ -202,11 +202,11 @@ def _messages(data: bytes, count: int, after: int, upto: int) -> list[Message] |
     if after > upto:
         return Malformed("order")
     size = len(data) - _CHECK.size
-    start, last = _HEAD.size + count * _MESSAGE.size, after
+    start, last = HEAD.size + count * _MESSAGE.size, after
     if start > size:
         return Malformed("length")
     messages = []
-    for at, flow, length in _MESSAGE.iter_unpack(data[_HEAD.size : start]):
+    for at, flow, length in _MESSAGE.iter_unpack(data[HEAD.size : start]):
         if at <= last:
             return Malformed("order")
         end = start + length
@@ -220,7 +220,7 @@ def _messages(data: bytes, count: int, after: int, upto: int) -> list[Message] |
 def _attach_bytes(attach: Attach) -> bytes:
     name = attach.edge.encode()
     if len(name) > 255:
-        raise InputError(f"the edge's name takes {len(name)} bytes; 255 is the most", name="edge", got=attach.edge)
+        raise InputError(f"the edge's name must have at most 255 bytes, got {len(name)}", name="edge", got=attach.edge)
     return _ATTACH.pack(MAGIC, VERSION, ATTACH, attach.epoch, attach.channel, attach.on, len(name)) + name
 
 

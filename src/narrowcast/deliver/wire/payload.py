@@ -78,7 +78,7 @@ def _default(value: Any) -> Any:
         return {"$bytes": base64.b64encode(value).decode()}
     if hasattr(value, "tolist"):
         return value.tolist()  # NumPy's scalars and arrays
-    raise TypeError(f"{type(value).__name__} is no type of an attribute")
+    raise TypeError(f"an attribute cannot be of type {type(value).__name__}")
 
 
 def _untagged(found: dict[str, Any]) -> Any:

@@ -128,7 +128,7 @@ class DdsMulticast:
         self._wake()
         self._thread.join(PATIENCE_S - 1)
         if self._thread.is_alive():
-            raise TransportError("the receiving thread does not end", endpoint=self.settings.interface)
+            raise TransportError("the receiving thread did not stop", endpoint=self.settings.interface)
         for found in self._readers.values():
             self._node.drop(*found)
         for writer in self._writers.values():

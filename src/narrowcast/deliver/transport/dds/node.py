@@ -123,7 +123,7 @@ def _open_domain(settings: DdsSettings) -> None:
             _domains[settings.domain] = (text, entity, 1)
         elif known[0] != text:
             raise TransportError(
-                f"DDS domain {settings.domain} is already set up otherwise in this process",
+                f"DDS domain {settings.domain} is already configured differently in this process",
                 endpoint=settings.interface,
                 limit=f"domain {settings.domain}",
             )

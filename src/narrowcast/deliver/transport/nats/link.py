@@ -36,7 +36,7 @@ class NatsLink:
         try:
             await self.nc.publish(f"{self.system}.{subject}", data)
         except (engine("nats").errors.Error, OSError) as error:
-            raise TransportError(f"NATS took nothing: {error}", endpoint=subject) from None
+            raise TransportError(f"NATS did not accept the message: {error}", endpoint=subject) from None
 
     async def listen(self, subject: str, heard: Callable[[bytes], None]) -> None:
         async def take(message: Any) -> None:

@@ -74,7 +74,9 @@ class NatsLog:
                 self._subject(shard), data, timeout=self._timeout, headers={"Nats-Msg-Id": dedup}
             )
         except (nats.errors.Error, TimeoutError, OSError) as error:
-            raise TransportError(f"the log took no entry: {why(error)}", endpoint=self._stream(shard)) from None
+            raise TransportError(
+                f"the log did not accept the entry: {why(error)}", endpoint=self._stream(shard)
+            ) from None
         return int(ack.seq)
 
     async def append_next(self, shard: int, data: bytes, *, chain: str, after: int) -> int:
@@ -90,9 +92,9 @@ class NatsLog:
         except errors.APIError as error:
             if error.err_code == WRONG_LAST:
                 raise ConflictError(f"the chain {chain} does not end at {after}", endpoint=subject) from None
-            raise TransportError(f"the log took no entry: {error.description}", endpoint=subject) from None
+            raise TransportError(f"the log did not accept the entry: {error.description}", endpoint=subject) from None
         except (engine("nats").errors.Error, TimeoutError, OSError) as error:
-            raise TransportError(f"the log took no entry: {why(error)}", endpoint=subject) from None
+            raise TransportError(f"the log did not accept the entry: {why(error)}", endpoint=subject) from None
         return int(ack.seq)
 
     async def end_of_chain(self, shard: int, chain: str) -> Entry | None:

@@ -96,10 +96,10 @@ class NatsRegistry:
         try:
             return await asked
         except errors.KeyWrongLastSequenceError:
-            raise ConflictError(f"{key} was written by somebody else", endpoint=key) from None
+            raise ConflictError(f"{key} was changed by another writer", endpoint=key) from None
         except errors.APIError as error:
             if error.err_code in WRONG_REVISION:
-                raise ConflictError(f"{key} was written by somebody else", endpoint=key) from None
+                raise ConflictError(f"{key} was changed by another writer", endpoint=key) from None
             raise self._down(error) from None
         except (engine("nats").errors.Error, TimeoutError, OSError) as error:
             raise self._down(error) from None

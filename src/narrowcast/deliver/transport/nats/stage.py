@@ -47,7 +47,7 @@ class NatsStage:
         try:
             ack = await self._link.js.publish(subject, data, timeout=self._timeout, headers=headers)
         except (engine("nats").errors.Error, TimeoutError, OSError) as error:
-            raise TransportError(f"the stage took no entry: {why(error)}", endpoint=self._stream) from None
+            raise TransportError(f"the stage did not accept the entry: {why(error)}", endpoint=self._stream) from None
         return int(ack.seq)
 
     async def read(self, pile: str, first: int, *, most: int = 64) -> AsyncGenerator[Entry, None]:

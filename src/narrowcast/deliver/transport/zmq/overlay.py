@@ -125,7 +125,7 @@ class ZmqOverlay:
             elif self._router is not None:
                 self._router.send_multipart((node.encode(), data), zmq.DONTWAIT)
             else:
-                raise TransportError(f"nobody knows where {node} listens", endpoint=node)
+                raise TransportError(f"no address is known for node {node}", endpoint=node)
         except zmq.Again:
             return False
         except zmq.ZMQError as error:
@@ -181,7 +181,7 @@ class ZmqOverlay:
             wait = min(2 * self._turned[node][0], KNOCK_MOST_S) if node in self._turned else KNOCK_S
             if node not in self._turned:
                 why = f"the key {self._public} of {self._key} is not on its list"
-                log.warning("%s: broker %s turns us away: %s; trying again now and then", self.node, node, why)
+                log.warning("%s: broker %s refused the connection: %s; retrying", self.node, node, why)
             self._turned[node] = (wait, self._loop.time() + wait)
             self.counts["turned away"] += 1
             self._unlink(node)
@@ -190,7 +190,7 @@ class ZmqOverlay:
         zmq = self._zmq
         at = self.brokers.get(self.node)
         if at is None:
-            raise TransportError(f"nothing says where broker {self.node} listens", endpoint=self.node)
+            raise TransportError(f"overlay.brokers has no address for broker {self.node}", endpoint=self.node)
         self._router = self._socket(zmq.ROUTER)
         self._router.curve_server = True
         self._router.setsockopt(zmq.ZAP_DOMAIN, b"narrowcast")
