@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from narrowcast.data.spark.session import session
-from narrowcast.data.statistics.measure import Settings, find_inputs, measure
+from narrowcast.data.statistics.measure import MeasureSettings, find_inputs, measure_folder
 
 
 def places(_: Any) -> list[str]:
@@ -28,7 +28,9 @@ def main(master: str, inputs: str, out: str) -> None:
             Path(f"{out}.begun").touch()
         print(f"{step.table}: {step.rows} rows, {step.seconds:.1f} s", flush=True)
 
-    measure(spark, find_inputs(inputs), out, Settings(key=("symbol",), overlap=False, partitions=8), explain=tell)
+    measure_folder(
+        spark, find_inputs(inputs), out, MeasureSettings(key=("symbol",), overlap=False, partitions=8), explain=tell
+    )
     spark.stop()
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import narrowcast as nc
 from narrowcast.errors import InputError
-from narrowcast.plans.queries import Client, Header, read_answers
+from narrowcast.plans.queries.api import Client, Header, read_answers
 
 pytestmark = pytest.mark.spark
 
@@ -143,7 +143,7 @@ def test_other_queries_make_a_new_start_and_a_strange_folder_is_left_alone(
     assert again.rows > 0
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(InputError, match="no state of answers"):
+    with pytest.raises(InputError, match="not a folder of answer state"):
         answer(spark, inputs, tmp_path / "three", incremental=tmp_path / "mine")
     assert not (tmp_path / "three").exists()
     assert (tmp_path / "mine" / "letter.txt").exists()

@@ -35,10 +35,21 @@ def test_measure_writes_a_folder_and_says_what_is_in_it(tmp_path: Path) -> None:
         (("measure", "nowhere", "--out", "out"), "nowhere: no such folder"),
         (("measure", ".", "--out", "out"), "no input table here"),
         (("measure", "nowhere"), "Missing option '--out'"),
-        (("measure", "tables", "--out", "out", "--half-life", "-1"), "half_life_s is -1.0; it must be above 0"),
-        (("measure", "tables", "--out", "out", "--type", "price=money"), "'price=money' is no attribute with its type"),
-        (("measure", "tables", "--out", "out", "--key", "a,,b"), "'a,,b' is no list of column names"),
-        (("replay", "plan", "log.parquet"), "Missing option '--key'"),
+        (("measure", "tables", "--out", "out", "--half-life-s", "-1"), "half_life_s must be above 0, got -1.0"),
+        (
+            ("measure", "tables", "--out", "out", "--type", "price=money"),
+            "--type expects NAME=TYPE, e.g. price=double; got",
+        ),
+        (
+            ("measure", "tables", "--out", "out", "--key", "a,,b"),
+            "expected column names such as symbol,venue; got 'a,,b'",
+        ),
+        (("replay", "plan", "log.parquet"), "give either --subscriptions or --interest"),
+        (("measure", "tables", "--out", "out", "--key", "a", "--classes"), "--key and --classes exclude each other"),
+        (
+            ("measure", "log", "--out", "out", "--key", "symbl"),
+            "got 'symbl'; they have symbol, price (did you mean",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_said_in_one_line_before_spark_starts(
@@ -47,6 +58,8 @@ def test_what_cannot_be_used_is_said_in_one_line_before_spark_starts(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "flows.csv").write_text("flow,rate\na,1\n")
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "messages.csv").write_text("symbol,price\nIBM,1\n")
     done = narrowcast(*words)
     assert done.returncode == 2
     assert says in done.stderr
@@ -71,3 +84,20 @@ def test_limits_are_refused_on_spark_before_it_starts(tmp_path: Path) -> None:
     done = narrowcast("plan", "channels", "f.csv", "i.csv", "--master", "local[1]", "--time-limit", "5")
     assert done.returncode == 1
     assert "limits and time limits are not kept on Spark" in done.stderr
+
+
+@pytest.mark.spark
+def test_measure_takes_the_key_that_the_workload_says_and_classes_when_asked(tmp_path: Path) -> None:
+    from narrowcast import workloads
+
+    workloads.write("market", tmp_path / "market", messages=200, users=8, symbols=30, format="csv")
+    done = narrowcast("measure", tmp_path / "market", "--out", tmp_path / "out", "--master", "local[1]")
+    assert done.returncode == 0, done.stderr
+    assert "Flows by symbol" in done.stdout
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["key"] == ["symbol"]
+    where = ("--master", "local[1]", "--json", "--half-life", 600)
+    done = narrowcast("measure", tmp_path / "market", "--out", tmp_path / "classes", "--classes", *where)
+    assert done.returncode == 0, done.stderr
+    assert "--half-life is now --half-life-s" in done.stderr
+    assert json.loads(done.stdout)["key"] == []
+    assert (tmp_path / "classes" / "classes.parquet").is_file()

@@ -14,12 +14,12 @@ from narrowcast.data.spark import fast_start
 
 MEASURE = """
 import sys
-from narrowcast.data.statistics.measure import Settings, find_inputs, measure
+from narrowcast.data.statistics.measure import MeasureSettings, find_inputs, measure_folder
 from narrowcast.data.spark.session import session
 spark = session(quick=True)
 beans = spark._jvm.java.lang.management.ManagementFactory
 print(beans.getRuntimeMXBean().getInputArguments().toString())
-measure(spark, find_inputs(sys.argv[1]), sys.argv[2], Settings(key=("symbol",)))
+measure_folder(spark, find_inputs(sys.argv[1]), sys.argv[2], MeasureSettings(key=("symbol",)))
 spark.stop()
 """
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from narrowcast.data.spark.output import read_manifest
-from narrowcast.data.statistics.measure import find_inputs, measure
+from narrowcast.data.statistics.measure import find_inputs, measure_folder
 from narrowcast.errors import InputError
 
 pytestmark = pytest.mark.spark
@@ -71,7 +71,7 @@ def kill_and_run_again(spark: Any, folder: Path, points: list[tuple[str, float]]
     outs = [folder / f"out{i}" for i in range(len(points))]
     for out in outs[1:]:
         # All but the first replace an earlier result.
-        measure(spark, find_inputs(folder / "before"), out)
+        measure_folder(spark, find_inputs(folder / "before"), out)
     with ThreadPoolExecutor(3) as threads:
         codes = list(threads.map(lambda p: killed(folder / "after", p[0], *p[1]), zip(outs, points, strict=True)))
     assert -signal.SIGKILL in codes
@@ -81,7 +81,7 @@ def kill_and_run_again(spark: Any, folder: Path, points: list[tuple[str, float]]
         with pytest.raises(InputError, match="no complete result here"):
             read_manifest(half)
     for out in outs:
-        measure(spark, find_inputs(folder / "after"), out, overwrite=True)
+        measure_folder(spark, find_inputs(folder / "after"), out, overwrite=True)
         assert is_whole(out, 7)
     assert list(folder.glob(".out*.half-*")) == []
 

@@ -14,7 +14,7 @@ from naive.statistics import statistics
 from narrowcast import workloads
 from narrowcast.data.spark.output import read_manifest
 from narrowcast.data.statistics.match import Decay
-from narrowcast.data.statistics.measure import Settings, find_inputs, measure
+from narrowcast.data.statistics.measure import MeasureSettings, find_inputs, measure_folder
 from narrowcast.errors import InputError
 
 pytestmark = pytest.mark.spark
@@ -36,8 +36,8 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def settings(key: str | None) -> Settings:
-    return Settings(key=None if key is None else (key,), decay=Decay(HALF_LIFE_S, WINDOW_S))
+def settings(key: str | None) -> MeasureSettings:
+    return MeasureSettings(key=() if key is None else (key,), decay=Decay(HALF_LIFE_S, WINDOW_S))
 
 
 def read(folder: Path, table: str) -> pd.DataFrame:
@@ -82,7 +82,7 @@ def check(folder: Path, want: dict[str, Any]) -> None:
 
 
 def test_tables_by_key_equal_a_recomputation(spark: Any, market: Path, tmp_path: Path) -> None:
-    measure(spark, find_inputs(market), tmp_path / "out", settings("symbol"))
+    measure_folder(spark, find_inputs(market), tmp_path / "out", settings("symbol"))
     messages, subscriptions = (pd.read_parquet(market / f"{n}.parquet") for n in ("messages", "subscriptions"))
     assert messages.isna().any().sum() >= 5
     want = statistics(messages, subscriptions, key="symbol", half_life_s=HALF_LIFE_S, window_s=WINDOW_S)
@@ -92,7 +92,7 @@ def test_tables_by_key_equal_a_recomputation(spark: Any, market: Path, tmp_path:
 
 @pytest.mark.nightly
 def test_tables_by_content_class_equal_a_recomputation(spark: Any, market: Path, tmp_path: Path) -> None:
-    measure(spark, find_inputs(market), tmp_path / "out", settings(None))
+    measure_folder(spark, find_inputs(market), tmp_path / "out", settings(None))
     messages, subscriptions = (pd.read_parquet(market / f"{n}.parquet") for n in ("messages", "subscriptions"))
     check(
         tmp_path / "out",
@@ -108,8 +108,8 @@ def test_any_number_of_partitions_and_a_second_run_give_the_same_bytes(
     inputs = {n: p for n, p in find_inputs(tmp_path / "w").items() if n in ("messages", "subscriptions")}
 
     def run(name: str, partitions: int) -> tuple[dict[str, bytes], dict[str, Any]]:
-        chosen = Settings(decay=Decay(HALF_LIFE_S, WINDOW_S), partitions=partitions)
-        measure(spark, inputs, tmp_path / name, chosen)
+        chosen = MeasureSettings(decay=Decay(HALF_LIFE_S, WINDOW_S), partitions=partitions)
+        measure_folder(spark, inputs, tmp_path / name, chosen)
         manifest = read_manifest(tmp_path / name)
         del manifest["written_at"], manifest["seconds"]
         return {p.name: p.read_bytes() for p in (tmp_path / name).glob("*.parquet")}, manifest
@@ -163,7 +163,7 @@ def test_tree_demand_counts_what_is_wanted_below_each_vertex(spark: Any, tmp_pat
     item_size = {item: 1 + i / 7 for i, item in enumerate(sorted(set(demand["item"])))}
     demand["size"] = demand["item"].map(item_size)
     demand.to_parquet(inputs["demand"])
-    measure(spark, inputs, tmp_path / "out")
+    measure_folder(spark, inputs, tmp_path / "out")
     parent = dict(pd.read_parquet(inputs["tree"])[["node", "parent"]].itertuples(index=False))
     below: dict[str, set[str]] = {node: set() for node in parent}
     for node, item in zip(demand.node, demand["item"], strict=True):
@@ -180,7 +180,7 @@ def test_tree_demand_counts_what_is_wanted_below_each_vertex(spark: Any, tmp_pat
 def test_query_sizes_are_exact_and_the_grid_holds_every_message(spark: Any, tmp_path: Path) -> None:
     workloads.write("rectangles", tmp_path / "w", messages=5000, users=30, seed=2)
     inputs = {n: p for n, p in find_inputs(tmp_path / "w").items() if n in ("queries", "messages")}
-    measure(spark, inputs, tmp_path / "out", Settings(grid_cells=7))
+    measure_folder(spark, inputs, tmp_path / "out", MeasureSettings(grid_cells=7))
     points, queries = pd.read_parquet(inputs["messages"]), pd.read_parquet(inputs["queries"])
     sizes = rows(tmp_path / "out", "query_sizes", 1, "messages", "bytes")
     for query, text in zip(queries["query"], queries.profile, strict=True):
@@ -225,12 +225,12 @@ def test_a_run_that_fails_leaves_nothing_and_the_next_one_completes(spark: Any, 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        measure(spark, inputs, out, explain=stop)
+        measure_folder(spark, inputs, out, explain=stop)
     assert not out.exists()
-    measure(spark, inputs, out)
+    measure_folder(spark, inputs, out)
     assert read(out, "audiences").n_flows.tolist() == [2]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["flows.csv", "interest.csv", "out"]
     with pytest.raises(InputError, match="is already there"):
-        measure(spark, inputs, out)
-    measure(spark, inputs, out, overwrite=True)
+        measure_folder(spark, inputs, out)
+    measure_folder(spark, inputs, out, overwrite=True)
     assert read_manifest(out)["tables"]["audiences"] == 1

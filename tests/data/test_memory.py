@@ -15,10 +15,11 @@ from narrowcast import workloads
 
 MEASURE = """
 import sys
-from narrowcast.data.statistics.measure import Settings, find_inputs, measure
+from narrowcast.data.statistics.measure import MeasureSettings, find_inputs, measure_folder
 from narrowcast.data.spark.session import session
 inputs = {n: p for n, p in find_inputs(sys.argv[1]).items() if n in ("messages", "subscriptions")}
-measure(session("local[2]"), inputs, sys.argv[2], Settings(key=("symbol",)), explain=lambda s: print(s, flush=True))
+settings = MeasureSettings(key=("symbol",))
+measure_folder(session("local[2]"), inputs, sys.argv[2], settings, explain=lambda s: print(s, flush=True))
 """
 
 

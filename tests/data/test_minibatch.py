@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import narrowcast as nc
 from naive.random_interest import random_interest
 from naive.shards_here import ShardsHere
-from narrowcast.data.planning.clusters import Clusters
+from narrowcast.data.planning.clusters import SessionClusters
 from narrowcast.data.planning.minibatch import Effort, Table, cluster
 from narrowcast.data.planning.shards import Shard, dealt, interleaved
 from narrowcast.plans.channels.cost import points_cost
@@ -22,7 +22,7 @@ QUICK = Effort(driver_pairs=40, coolings=3, settlings=1, batches=2, sweeps=2, po
 
 def planned(
     points: Points, groups: int, sessions: int, effort: Effort, *, seed: int = 0, shards: int = 4
-) -> tuple[np.ndarray, Clusters, ShardsHere]:
+) -> tuple[np.ndarray, SessionClusters, ShardsHere]:
     table = Table(points.rates, points.sizes, points.n_users)
     here = ShardsHere(points, shards)
     session, clusters = cluster(table, here, groups, sessions, Prices(1.0, 1.0, 0.0, np.inf), seed, effort)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from narrowcast.data.statistics.match import Holders
 from narrowcast.data.statistics.partials import Partials, same_sets
-from narrowcast.data.statistics.tree_demand import Walk, marks
+from narrowcast.data.statistics.tree_demand import TreeWalk, marks
 from narrowcast.data.statistics.unpack import unpacked
 from narrowcast.model import Tree
 
@@ -90,7 +90,7 @@ def test_a_walk_finds_where_paths_meet_and_counts_unions(seed: int) -> None:
     def above(v: int) -> list[int]:
         return [v, *above(int(tree.parents[v]))] if v >= 0 else []
 
-    walk = Walk.of(tree)
+    walk = TreeWalk.of(tree)
     pairs = [(u, v) for u in range(n) for v in range(n) if walk.place[u] < walk.place[v]]
     a, b = walk.place[[u for u, _ in pairs]], walk.place[[v for _, v in pairs]]
     meets = [next(w for w in above(u) if w in above(v)) for u, v in pairs]

@@ -18,8 +18,8 @@ from narrowcast.data.planning.minibatch import Effort, Table, cluster
 from narrowcast.data.planning.plan_channels import plan_channels
 from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.model import Interest
+from narrowcast.model.folder import read_tables, write_tables
 from narrowcast.model.interest_tables import interest_of, interest_tables
-from narrowcast.model.plan import load, save
 from narrowcast.plans.channels.judge.faults import channels_cost, channels_faults, differences
 from narrowcast.plans.channels.kernels.two_level import Prices
 from narrowcast.plans.channels.points import collapse
@@ -54,8 +54,8 @@ def test_shards_on_spark_make_the_plan_of_shards_in_one_process(spark: Any, tmp_
     want = {interest.flow_names[k]: int(session[p]) for k, p in enumerate(point_of_flow) if p >= 0}
     assert {row["flow"]: row["session"] for row in rows} == want
     assert made.plan.tables["session_group"]["group"].to_pylist() == clusters.group_of.tolist()
-    save(made.plan, tmp_path / "plan")
-    read = load(tmp_path / "plan")
+    write_tables(made.plan, tmp_path / "plan")
+    read = read_tables(tmp_path / "plan")
     wants = interest_of(read)
     assert channels_faults(read, wants) == []
     assert differences(read.cost, channels_cost(read, wants)) == []

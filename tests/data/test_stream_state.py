@@ -12,7 +12,7 @@ import pytest
 from narrowcast.data.statistics import state as states
 from narrowcast.data.statistics.partials import WEIGHT, Partials, weights
 from narrowcast.data.statistics.snapshots import snapshot
-from narrowcast.data.statistics.state import Span, State, anchor_of, as_sums
+from narrowcast.data.statistics.state import BatchSpan, StreamState, anchor_of, as_sums
 from narrowcast.errors import InputError
 from narrowcast.model.snapshot import latest, save
 
@@ -30,7 +30,7 @@ class Messages:
         self.flow = np.array(["x", "y", "z"])[rng.integers(3, size=n)]
         self.match = rng.random((n, 3)) < (0.5, 0.3, 0.1)
 
-    def sums(self, rows: np.ndarray, state: State, *, timed: bool) -> Any:
+    def sums(self, rows: np.ndarray, state: StreamState, *, timed: bool) -> Any:
         """What workers would hand over for these rows."""
         rows = rows[self.timed[rows] == timed]
         assert state.anchor is not None
@@ -42,15 +42,15 @@ class Messages:
         numbers = np.array([state.numbers[text] for text in TEXTS])
         return as_sums(pa.Table.from_batches(list(partials.take())), numbers, timed=timed)
 
-    def taken(self, state: State, rows: np.ndarray, batch: int) -> State:
+    def taken(self, state: StreamState, rows: np.ndarray, batch: int) -> StreamState:
         times = self.ts[rows][self.timed[rows]]
         first, newest = (int(times.min()), int(times.max())) if times.size else (None, None)
-        span = Span(rows.size, times.size, first, newest, {0: batch})
+        span = BatchSpan(rows.size, times.size, first, newest, {0: batch})
         state = state.with_profiles(TEXTS).at(anchor_of(span.newest(state.newest_us), HALF_LIFE_US))
         return state.plus([self.sums(rows, state, timed=timed) for timed in (True, False)], span, batch)
 
 
-def tables(state: State) -> dict[str, Any]:
+def tables(state: StreamState) -> dict[str, Any]:
     holders = {text: ["ann", "bob"] for text in TEXTS}
     return dict(snapshot(state, holders, key=("flow",), half_life_s=HALF_LIFE_S).tables)
 
@@ -58,9 +58,9 @@ def tables(state: State) -> dict[str, Any]:
 @pytest.mark.parametrize("seed", range(5))
 def test_any_cut_into_micro_batches_in_any_order_gives_the_same_statistics(seed: int) -> None:
     messages, rng = Messages(2000, seed), np.random.default_rng(seed)
-    whole = messages.taken(State(), np.arange(2000), 0)
+    whole = messages.taken(StreamState(), np.arange(2000), 0)
     cuts = np.sort(rng.choice(np.arange(1, 2000), 12, replace=False))
-    state = State()
+    state = StreamState()
     for batch, rows in enumerate(np.split(rng.permutation(2000), cuts)):
         state = messages.taken(state, rows, batch)
     got, want = tables(state), tables(whole)
@@ -74,7 +74,7 @@ def test_any_cut_into_micro_batches_in_any_order_gives_the_same_statistics(seed:
 
 
 def test_a_log_without_messages_or_subscribers_has_empty_tables(tmp_path: Path) -> None:
-    found = snapshot(State(batch=0), {}, key=("flow",), half_life_s=HALF_LIFE_S)
+    found = snapshot(StreamState(batch=0), {}, key=("flow",), half_life_s=HALF_LIFE_S)
     save(found, tmp_path)
     again = latest(tmp_path)
     assert again is not None
@@ -84,7 +84,7 @@ def test_a_log_without_messages_or_subscribers_has_empty_tables(tmp_path: Path) 
 
 def test_weights_are_those_of_the_definition() -> None:
     messages = Messages(500, 9)
-    found = tables(messages.taken(State(), np.arange(500), 0))
+    found = tables(messages.taken(StreamState(), np.arange(500), 0))
     newest = messages.ts[messages.timed].max()
     weight = np.where(messages.timed, 0.5 ** ((newest - messages.ts) / HALF_LIFE_US), 1.0)
     np.testing.assert_allclose(found["selectivity"]["weight"].to_numpy(), weight @ messages.match, rtol=1e-7)
@@ -100,7 +100,7 @@ def test_weights_are_those_of_the_definition() -> None:
 
 def test_a_profile_that_went_and_came_back_begins_again() -> None:
     messages = Messages(300, 1)
-    state = messages.taken(State(), np.arange(300), 0)
+    state = messages.taken(StreamState(), np.arange(300), 0)
     without = state.with_profiles(TEXTS[:2])
     assert set(without.sums["a"].to_pylist()) == {-1, 0, 1}
     assert set(without.sums["b"].to_pylist()) == {-1, 1}
@@ -112,7 +112,7 @@ def test_a_profile_that_went_and_came_back_begins_again() -> None:
 def test_what_has_decayed_to_nothing_is_forgotten_and_what_has_no_time_is_not() -> None:
     messages = Messages(300, 2)
     messages.timed[messages.flow == "x"] = True
-    state = messages.taken(State(), np.arange(300), 0)
+    state = messages.taken(StreamState(), np.arange(300), 0)
     assert state.anchor is not None
     later = state.at(state.anchor + 60).without_the_forgotten()
     flows = set(later.sums["flow"].to_pylist()) - {""}
@@ -121,7 +121,7 @@ def test_what_has_decayed_to_nothing_is_forgotten_and_what_has_no_time_is_not() 
 
 
 def test_a_state_that_was_written_is_read_again_and_only_the_last_ones_stay(tmp_path: Path) -> None:
-    messages, state = Messages(100, 3), State()
+    messages, state = Messages(100, 3), StreamState()
     assert states.load(tmp_path).batch == -1
     for batch in range(4):
         state = messages.taken(state, np.arange(batch * 25, batch * 25 + 25), batch)

@@ -18,7 +18,7 @@ from naive.recent_rates import recent_rates
 from narrowcast import workloads
 from narrowcast.data.statistics.follow import Following, follow
 from narrowcast.data.statistics.match import Decay
-from narrowcast.data.statistics.measure import Settings, measure
+from narrowcast.data.statistics.measure import MeasureSettings, measure_folder
 from narrowcast.errors import InputError, NarrowcastError
 from narrowcast.model import snapshot as snapshots
 from running import running
@@ -81,7 +81,7 @@ def test_the_statistics_of_a_log_equal_those_of_its_messages(
     query = followed(spark, log, market / "subscriptions.parquet", tmp_path)
     assert query.wait(200)
     inputs = {name: market / f"{name}.parquet" for name in ("messages", "subscriptions")}
-    measure(spark, inputs, tmp_path / "measured", Settings(key=("symbol",), decay=Decay(HALF_LIFE_S)))
+    measure_folder(spark, inputs, tmp_path / "measured", MeasureSettings(key=("symbol",), decay=Decay(HALF_LIFE_S)))
     found = query.latest()
     assert found is not None
     assert_same(found, tmp_path / "measured")
@@ -96,7 +96,7 @@ def test_the_statistics_of_a_log_equal_those_of_its_messages(
     # Spark's half of the checkpoint without ours, or ours without Spark's, would count wrongly.
     for half in ("offsets", "commits"):
         shutil.rmtree(tmp_path / "checkpoint" / half)
-    with pytest.raises(NarrowcastError, match="the state is that of micro-batch 2, and Spark goes on with 0"):
+    with pytest.raises(NarrowcastError, match="the state is at micro-batch 2, but Spark continues with 0"):
         followed(spark, log, market / "subscriptions.parquet", tmp_path).wait(200)
 
 

@@ -24,7 +24,7 @@ import narrowcast as nc
 from data.same_statistics import assert_same
 from data.streaming_job import HALF_LIFE_S
 from narrowcast.data.statistics.match import Decay
-from narrowcast.data.statistics.measure import Settings, measure
+from narrowcast.data.statistics.measure import MeasureSettings, measure_folder
 from narrowcast.model import snapshot
 from running import running
 
@@ -182,7 +182,7 @@ def assert_counted(spark: Any, folder: Path, table: pa.Table) -> None:
     """The statistics are those of the batch pipeline."""
     inputs = {"messages": folder / "messages.parquet", "subscriptions": folder / "subscriptions.parquet"}
     pq.write_table(table, inputs["messages"])
-    measure(spark, inputs, folder / "measured", Settings(key=("symbol",), decay=Decay(HALF_LIFE_S)))
+    measure_folder(spark, inputs, folder / "measured", MeasureSettings(key=("symbol",), decay=Decay(HALF_LIFE_S)))
     found = snapshot.latest(folder / "out")
     assert found is not None
     assert found.messages == table.num_rows

@@ -13,7 +13,7 @@ import pytest
 
 import narrowcast as nc
 from narrowcast.errors import ProfileError
-from narrowcast.model.intake import read_demand, read_interest, read_tree
+from narrowcast.model.intake import read_demand, read_demand_tables, read_tree
 from narrowcast.model.quarantine import Quarantine
 from narrowcast.workloads.tables import faults
 from narrowcast.workloads.tables.write import TABLES
@@ -101,7 +101,7 @@ def test_every_planted_profile_fault_is_refused_by_the_language(kind: str, tmp_p
 def test_bad_rows_of_flows_and_interest_are_the_ones_set_aside(tmp_path: Path) -> None:
     _, dirty, planted = both("random", tmp_path)
     aside = Quarantine()
-    read_interest(dirty["flows"].path, dirty["interest"].path, aside)
+    read_demand_tables(dirty["flows"].path, dirty["interest"].path, aside)
     found = {(Path(file).name, row) for file, row, _ in aside.rows}
     assert found == {(p["file"], p["row"]) for p in planted if p["table"] in ("flows", "interest")}
 

@@ -103,16 +103,16 @@ def test_names_are_real_first_and_all_distinct() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"share": 1.5}, "share is 1.5"),
-        ({"share": -0.1}, "share is -0.1"),
-        ({"markets_per_user": 11}, "only 10 markets"),
-        ({"symbols": 5}, "cannot fill 10 markets"),
-        ({"users": 0}, "users is 0"),
-        ({"markets": 0}, "markets is 0"),
+        ({"share": 1.5}, r"share must be .*, got 1.5"),
+        ({"share": -0.1}, r"share must be .*, got -0.1"),
+        ({"markets_per_user": 11}, "markets_per_user must be at most 10"),
+        ({"symbols": 5}, "symbols must be at least 10"),
+        ({"users": 0}, "users must be at least 1, got 0"),
+        ({"markets": 0}, "markets must be at least 1, got 0"),
         ({"symbols": 10.5}, "symbols must be a whole number"),
         ({"decay": float("nan")}, "decay must be a finite number"),
-        ({"top_share": 0.05}, "impossible"),
-        ({"top_share": 1.0}, "impossible"),
+        ({"top_share": 0.05}, "top_share must be from 0.1"),
+        ({"top_share": 1.0}, "to below 1, got 1"),
     ],
 )
 def test_impossible_parameters_are_refused_by_name(wrong: dict[str, float], says: str) -> None:

@@ -74,13 +74,13 @@ def test_no_queries_are_an_empty_array() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"cf": 1.1}, "cf is 1.1"),
-        ({"sf": 0.0}, "sf is 0"),
-        ({"df": -1}, "df is -1"),
-        ({"side": (40, 20)}, "does not fit"),
-        ({"side": (20, 500)}, "does not fit"),
-        ({"n": -1}, "n is -1"),
-        ({"d": 0}, "d is 0"),
+        ({"cf": 1.1}, r"cf must be .*, got 1.1"),
+        ({"sf": 0.0}, r"sf must be .*, got 0"),
+        ({"df": -1}, r"df must be .*, got -1"),
+        ({"side": (40, 20)}, "side must be two lengths"),
+        ({"side": (20, 500)}, "side must be two lengths"),
+        ({"n": -1}, r"n must be .*, got -1"),
+        ({"d": 0}, r"d must be .*, got 0"),
     ],
 )
 def test_impossible_parameters_are_refused(wrong: dict[str, object], says: str) -> None:

@@ -15,9 +15,9 @@ import pytest
 
 import narrowcast as nc
 from narrowcast.errors import InputError
-from narrowcast.model.intake import read_demand, read_interest, read_tree
+from narrowcast.model.intake import read_demand, read_demand_tables, read_measured, read_tree
 from narrowcast.model.quarantine import Quarantine
-from narrowcast.model.tables import read_table
+from narrowcast.model.tables import key_in, read_table
 from narrowcast.workloads.tables.source import BATCH
 from narrowcast.workloads.tables.write import FORMATS, TABLES
 
@@ -129,7 +129,7 @@ def test_profiles_over_topics_match_exactly_the_interest(kind: str, tmp_path: Pa
 
 def test_the_tables_read_back_as_the_nouns_they_came_from(tmp_path: Path) -> None:
     made = nc.workloads.write("market", tmp_path / "m", messages=10, users=30, symbols=2000, seed=4)
-    read = read_interest(made["flows"].path, made["interest"].path, Quarantine(strict=True))
+    read = read_demand_tables(made["flows"].path, made["interest"].path, Quarantine(strict=True)).interest
     assert read.n_pairs == nc.workloads.market(2000, users=30, seed=4).n_pairs
     made = nc.workloads.write("tree_demand", tmp_path / "t", messages=10, seed=4)
     tree = read_tree(made["tree"].path)
@@ -209,12 +209,12 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path: Path) -> None:
     ("kind", "wrong", "says"),
     [
         ("markt", {}, "did you mean 'market'"),
-        ("market", {"format": "xlsx"}, "allowed: parquet, csv, jsonl"),
+        ("market", {"format": "xlsx"}, "format must be one of parquet, csv, jsonl; got 'xlsx'"),
         ("market", {"symbls": 3}, "did you mean 'symbols'"),
-        ("market", {"messages": -1}, "messages is -1"),
-        ("market", {"bad_rows": 2.0}, "bad_rows is 2"),
-        ("tree_demand", {"users": 1}, "users is 1"),
-        ("overlay", {"selectivity": 0}, "selectivity is 0"),
+        ("market", {"messages": -1}, "messages must be at least 0, got -1"),
+        ("market", {"bad_rows": 2.0}, r"bad_rows must be .*, got 2"),
+        ("tree_demand", {"users": 1}, "users must be at least 2, got 1"),
+        ("overlay", {"selectivity": 0}, r"selectivity must be .*, got 0"),
     ],
 )
 def test_impossible_parameters_are_refused(kind: str, wrong: dict[str, Any], says: str, tmp_path: Path) -> None:
@@ -236,3 +236,19 @@ def test_ten_million_messages_need_little_memory(tmp_path: Path) -> None:
     made = nc.workloads.write("market", tmp_path / "w", messages=10_000_000)
     assert made["messages"].rows == 10_000_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600_000  # kB
+
+
+@EVERY
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_folder_says_which_attribute_makes_a_flow(kind: str, format: str, tmp_path: Path) -> None:
+    tables = written(kind, tmp_path / "w", format=format)
+    key = json.loads((tmp_path / "w" / "manifest.json").read_text())["key"]
+    if "flows" not in tables:
+        assert key == []
+        return
+    assert len(key) == 1
+    assert set(tables["messages"][key[0]].to_pylist()) <= set(tables["flows"]["flow"].to_pylist())
+    assert key_in(tables["flows"].schema) == (tuple(key) if format == "parquet" else None)
+    demand = read_measured(tmp_path / "w", Quarantine(strict=True))
+    assert (demand.key, demand.folder, set(demand.inputs)) == (tuple(key), tmp_path / "w", {"flows", "interest"})
+    assert demand.interest.n_pairs == tables["interest"].num_rows

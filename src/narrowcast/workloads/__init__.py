@@ -12,8 +12,8 @@ from narrowcast.workloads.random import random
 from narrowcast.workloads.random_tree import random_tree
 from narrowcast.workloads.rectangles import rectangles
 from narrowcast.workloads.statistics import InterestStatistics, statistics
-from narrowcast.workloads.tables import Written, write
-from narrowcast.workloads.tree_demand import TreeDemand, complete_tree, tree_demand
+from narrowcast.workloads.tables import WrittenTable, write
+from narrowcast.workloads.tree_demand import TreeWorkload, complete_tree, tree_demand
 
 #: Every workload by name; `write` takes the same names.
 WORKLOADS: dict[str, Callable[..., Any]] = {
@@ -31,8 +31,8 @@ __all__ = [
     "Commuter",
     "InterestStatistics",
     "OverlayClients",
-    "TreeDemand",
-    "Written",
+    "TreeWorkload",
+    "WrittenTable",
     "commuter",
     "complete_tree",
     "market",

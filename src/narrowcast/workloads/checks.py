@@ -15,23 +15,23 @@ from narrowcast.errors import InputError
 def whole(name: str, value: object, *, low: int = 0, high: int | None = None) -> int:
     """A whole number in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputError(f"{name} must be a whole number, not {value!r}", name=name, got=value)
+        raise InputError(f"{name} must be a whole number, got {value!r}", name=name, got=value)
     n = int(value)
     if n < low or (high is not None and n > high):
         allowed = f"at least {low}" if high is None else f"from {low} to {high}"
-        raise InputError(f"{name} is {n}; it must be {allowed}", name=name, allowed=allowed, got=n)
+        raise InputError(f"{name} must be {allowed}, got {n}", name=name, allowed=allowed, got=n)
     return n
 
 
 def number(name: str, value: object, *, low: float | None = None, high: float | None = None) -> float:
     """A finite number in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
-        raise InputError(f"{name} must be a finite number, not {value!r}", name=name, got=value)
+        raise InputError(f"{name} must be a finite number, got {value!r}", name=name, got=value)
     x = float(value)
     if (low is not None and x < low) or (high is not None and x > high):
         bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
         allowed = " and ".join(bounds)
-        raise InputError(f"{name} is {value}; it must be {allowed}", name=name, allowed=allowed, got=value)
+        raise InputError(f"{name} must be {allowed}, got {value}", name=name, allowed=allowed, got=value)
     return x
 
 
@@ -48,7 +48,7 @@ def choice(name: str, value: object, allowed: Iterable[str]) -> str:
     near = get_close_matches(str(value), words, n=3)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else None
     raise InputError(
-        f"unknown {name} {value!r}; allowed: {', '.join(words)}", name=name, allowed=words, got=value, hint=hint
+        f"{name} must be one of {', '.join(words)}; got {value!r}", name=name, allowed=words, got=value, hint=hint
     )
 
 

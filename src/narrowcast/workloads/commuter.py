@@ -108,7 +108,7 @@ def commuter(
     number("noise", noise, low=0.0, high=3.0)
     number("rate", rate, low=0.0)
     if churn == 1.0:
-        raise InputError("churn 1 leaves nobody with a wish", name="churn", got=churn)
+        raise InputError("churn must be below 1, got 1: otherwise nobody has a wish", name="churn", got=churn)
     rng = generator(seed)
     homes = sites - sites // 2
     home = rng.choice(homes, users, p=_shares(homes))

@@ -76,7 +76,7 @@ def market(
     whole("markets_per_user", markets_per_user, low=1)
     if markets_per_user > markets:
         raise InputError(
-            f"markets_per_user is {markets_per_user} but there are only {markets} markets",
+            f"markets_per_user must be at most {markets}, the number of markets; got {markets_per_user}",
             name="markets_per_user",
             allowed=f"1 to {markets}",
             got=markets_per_user,
@@ -107,7 +107,9 @@ def market_shape(
     whole("symbols", symbols, low=1, high=2**31 - 1)
     if symbols < markets:
         raise InputError(
-            f"{symbols} symbols cannot fill {markets} markets", name="symbols", allowed=f"at least {markets}"
+            f"symbols must be at least {markets}, one for each market; got {symbols}",
+            name="symbols",
+            allowed=f"at least {markets}",
         )
     decay = number("decay", decay, low=0.0, high=500.0) if top_share is None else decay_for(top, top_share)
     p = 1.0 / np.arange(1, markets + 1)
@@ -128,7 +130,7 @@ def decay_for(top: float, top_share: float) -> float:
     a_share("top_share", top_share)
     if not 0 < top <= top_share < 1:
         raise InputError(
-            f"top_share {top_share} of the volume in the top {top} of the symbols is impossible",
+            f"top_share must be from {top} (the share of symbols) to below 1, got {top_share}",
             name="top_share",
             got=top_share,
             hint="0 < top ≤ top_share < 1",

@@ -20,7 +20,7 @@ LEAST_LENGTH = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class OverlayLayout:
     """Brokers on a plane (or a globe) and the links between them, before roles are given."""
 
     edges: Ints
@@ -73,22 +73,24 @@ def overlay(
     )
 
 
-def _layout(brokers: int, model: str, degree: float, beta: float, rng: np.random.Generator) -> Layout:
+def _layout(brokers: int, model: str, degree: float, beta: float, rng: np.random.Generator) -> OverlayLayout:
     if isinstance(model, str) and model.startswith("topohub:"):
         network = real_network(model.removeprefix("topohub:"))
         everywhere = np.ones(network.n, np.bool_)
         length = np.maximum(network.length_km, LEAST_LENGTH)
         # Light takes about a millisecond for 200 km of fibre.
-        return Layout(network.edges, length, network.n, everywhere, 1 / 200, network.names)
+        return OverlayLayout(network.edges, length, network.n, everywhere, 1 / 200, network.names)
     choice("model", model, (*MODELS, "topohub:<name>"))
     whole("brokers", brokers, low=2 if model == "waxman" else 3, high=50_000)
     number("degree", degree, low=0.1)
     if not number("beta", beta, low=0.0) > 0:
-        raise InputError("beta is 0: then no link has a chance", name="beta", hint="beta > 0, such as 0.2")
+        raise InputError(
+            "beta must be above 0, got 0: otherwise there is no link", name="beta", hint="beta > 0, such as 0.2"
+        )
     if model == "waxman":
         place = rng.uniform(0, 100, (brokers, 2))
         edges = connect(place, waxman_links(place, degree, beta, rng))
-        return Layout(edges, _lengths(place, edges), brokers, np.ones(brokers, np.bool_))
+        return OverlayLayout(edges, _lengths(place, edges), brokers, np.ones(brokers, np.bool_))
     return _transit_stub(brokers, degree, beta, rng)
 
 
@@ -123,7 +125,7 @@ def connect(place: Floats, edges: Ints) -> Ints:
     return np.concatenate((edges, np.array(extra, np.int64).reshape(-1, 2)))
 
 
-def _transit_stub(brokers: int, degree: float, beta: float, rng: np.random.Generator) -> Layout:
+def _transit_stub(brokers: int, degree: float, beta: float, rng: np.random.Generator) -> OverlayLayout:
     """About one broker in thirty is transit; each transit broker carries about three stubs."""
     n_transit = max(1, round(brokers / 30))
     n_domains = max(1, round(n_transit / 5))
@@ -145,7 +147,7 @@ def _transit_stub(brokers: int, degree: float, beta: float, rng: np.random.Gener
         nearest = members[np.argmin(np.linalg.norm(place[members] - place[carrier[s]], axis=1))]
         edges.append(np.array([[carrier[s], nearest]]))
     links = np.unique(np.sort(np.concatenate(edges), axis=1), axis=0)
-    return Layout(links, _lengths(place, links), brokers, np.arange(brokers) >= n_transit)
+    return OverlayLayout(links, _lengths(place, links), brokers, np.arange(brokers) >= n_transit)
 
 
 def _domain(place: Floats, members: Ints, degree: float, beta: float, rng: np.random.Generator) -> Ints:
@@ -159,7 +161,7 @@ def _lengths(place: Floats, edges: Ints) -> Floats:
     return np.maximum(length, LEAST_LENGTH)
 
 
-def _roles(layout: Layout, gateways: float, sources: float, rng: np.random.Generator) -> list[str]:
+def _roles(layout: OverlayLayout, gateways: float, sources: float, rng: np.random.Generator) -> list[str]:
     n_gateways, n_sources = max(1, round(gateways * layout.n)), max(1, round(sources * layout.n))
     places = rng.permutation(np.flatnonzero(layout.edge_brokers))
     if n_gateways + n_sources > places.size:

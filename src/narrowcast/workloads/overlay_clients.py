@@ -69,7 +69,7 @@ def overlay_clients(
 def arcs(n: int, overlap: float, rng: np.random.Generator) -> tuple[str, ...]:
     """n distinct profiles over `reading`."""
     if n > SCALE // 2:
-        raise InputError(f"{n} distinct profiles are too many; at most {SCALE // 2} can differ", name="clients")
+        raise InputError(f"distinct profiles must be at most {SCALE // 2}, got {n}", name="clients")
     if overlap == 0:
         cuts = np.arange(n + 1) * SCALE // n
         return tuple(_arc(int(a), int(b)) for a, b in pairwise(cuts))

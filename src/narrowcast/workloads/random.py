@@ -29,7 +29,9 @@ def random(
     whole("users", users, low=1)
     m = int(np.floor(a_share("share", share) * flows + 0.5))
     if m == 0:
-        raise InputError(f"share {share} of {flows} flows is none at all", name="share", got=share)
+        raise InputError(
+            f"share must be at least one of {flows} flows, got {share}: none at all", name="share", got=share
+        )
     rng = generator(seed)
     drawn = np.empty((users, m), np.int32)
     for row, part in distinct_ranks(rng, users, m, flows, 0.0):

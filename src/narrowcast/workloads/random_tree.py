@@ -7,7 +7,7 @@ import numpy as np
 from narrowcast.model import Tree
 from narrowcast.model.arrays import Floats, Ints, frozen
 from narrowcast.workloads.checks import choice, generator, share, whole
-from narrowcast.workloads.tree_demand import TreeDemand
+from narrowcast.workloads.tree_demand import TreeWorkload
 from narrowcast.workloads.union import Words, levels_up
 
 SHAPES = ("random", "complete", "deep")
@@ -22,7 +22,7 @@ def random_tree(
     per_leaf: int = 4,
     locality: float = 0.8,
     seed: int = 0,
-) -> TreeDemand:
+) -> TreeWorkload:
     """A tree of n vertices with a few items wanted at each leaf, for trees of up to millions of vertices.
 
     Shapes: `random` (each vertex hangs below an earlier one picked at random: depth about e·ln n),
@@ -45,7 +45,7 @@ def random_tree(
     rng = generator(seed)
     tree = Tree(_parents(n, choice("shape", shape, SHAPES), whole("arity", arity, low=1), rng))
     words = _draw_wants(rng, places(tree)[tree.leaves], items, per_leaf, locality)
-    return TreeDemand(tree, frozen(words), items)
+    return TreeWorkload(tree, frozen(words), items)
 
 
 def _parents(n: int, shape: str, arity: int, rng: np.random.Generator) -> Ints:

@@ -39,7 +39,7 @@ def real_network(name: str) -> RealNetwork:
     if name not in known:
         near = _near(name, known)
         hint = f"close names: {', '.join(near)}" if near else f"groups: {', '.join(_groups(known))}"
-        raise InputError(f"topohub has no network {name!r}", name="model", got=name, hint=hint)
+        raise InputError(f"model must be a network of topohub, got {name!r}", name="model", got=name, hint=hint)
     # topohub.get would leave the file open.
     graph = json.loads(files("topohub").joinpath(f"data/{name}.json").read_text(encoding="utf-8"))
     nodes, links = graph["nodes"], graph["edges"]

@@ -63,7 +63,7 @@ def _sides(side: tuple[float, float], width: float) -> tuple[float, float]:
     low, high = (number("side", s, low=0.0) for s in side)
     if not 0 < low <= high <= width:
         raise InputError(
-            f"side {side} does not fit: a side is between 0 and the space's {width:g}, the smaller first",
+            f"side must be two lengths from 0 to the space's {width:g}, the smaller first; got {side}",
             name="side",
             got=side,
         )
@@ -74,7 +74,9 @@ def _clusters(n: int, cf: float, sf: float) -> Ints:
     """The cluster of each query, −1 for one that lies anywhere."""
     clustered = round(cf * n)
     if clustered and sf == 0:
-        raise InputError("sf is 0: a cluster needs some of the clustered queries", name="sf", hint="0 < sf ≤ 1")
+        raise InputError(
+            "sf must be above 0, got 0: a cluster needs some of the clustered queries", name="sf", hint="0 < sf ≤ 1"
+        )
     cluster = np.full(n, -1, np.int64)
     cluster[:clustered] = np.arange(clustered) // max(1, round(sf * clustered))
     return cluster

@@ -18,7 +18,7 @@ KINDS = ("uniform", "locality", "commuters")
 
 
 @dataclass(frozen=True, eq=False)
-class TreeDemand:
+class TreeWorkload:
     """A tree and the items wanted at its leaves; row i belongs to `tree.leaves[i]`.
 
     `words` holds the wants packed, 64 items to a word. `chance[i, j]` is the chance that user i wants
@@ -52,7 +52,7 @@ class TreeDemand:
         user, item = np.nonzero(self.wants)
         return self.tree.leaves[user], item
 
-    def redraw(self, share_of_users: float = 0.2, *, chance: ArrayLike | None = None, seed: int = 0) -> TreeDemand:
+    def redraw(self, share_of_users: float = 0.2, *, chance: ArrayLike | None = None, seed: int = 0) -> TreeWorkload:
         """The next batch: each user, with this chance, draws all its wants again (CBM, §7.1.3).
 
         `chance`, one number or one per user, replaces the users' own chances before they draw, for
@@ -74,7 +74,7 @@ class TreeDemand:
         words[again] = pack(rng.random((int(again.sum()), self.items)) < now[again])
         return replace(self, words=frozen(words), chance=frozen(now))
 
-    def commute(self, steps: int = 1) -> TreeDemand:
+    def commute(self, steps: int = 1) -> TreeWorkload:
         """Let the next users of the left half change places with their mirror in the right (CBM, §7.1.4).
 
         At step t user t of the left half swaps with user t of the right one; after users/2 steps
@@ -105,7 +105,7 @@ def tree_demand(
     mean: float = 0.2,
     sizes: ArrayLike | None = None,
     seed: int = 0,
-) -> TreeDemand:
+) -> TreeWorkload:
     """Demand on a complete binary tree: the defaults are CBM's 127 vertices, 64 leaves and 64 items (§7.1).
 
     P(i, j) is the chance that user i (the i-th leaf) wants item j.
@@ -129,7 +129,7 @@ def tree_demand(
     rng = generator(seed)
     words = pack(rng.random(chance.shape) < chance)
     weights = None if sizes is None else frozen(amounts("sizes", sizes, items).copy())
-    return TreeDemand(tree, frozen(words), items, frozen(chance), weights)
+    return TreeWorkload(tree, frozen(words), items, frozen(chance), weights)
 
 
 def complete_tree(levels: int, arity: int = 2) -> Tree:
@@ -158,7 +158,7 @@ def _chances(kind: str, levels: int, items: int, p: float | None, q: float | Non
         return np.full((leaves, items), base)
     skew = number("q", 0.2 if q is None else q)
     if not (0 <= base - skew <= 1 and 0 <= base + skew <= 1):
-        raise InputError(f"p ± q = {base:g} ± {skew:g} leaves the range 0 to 1", name="q", got=skew)
+        raise InputError(f"p ± q must be in the range 0 to 1, got {base:g} ± {skew:g}", name="q", got=skew)
     side = np.where(np.arange(leaves) < leaves // 2, base + skew, base - skew)
     return np.repeat(side[:, None], items, axis=1)
 
@@ -166,9 +166,13 @@ def _chances(kind: str, levels: int, items: int, p: float | None, q: float | Non
 def _locality(levels: int, items: int, q: float, mean: float) -> Floats:
     """min(1, q^r / N), N by bisection so that the clipped mean is right."""
     if q == 0.0:
-        raise InputError("q is 0: then nobody wants anything but its own item", name="q", hint="0 < q ≤ 1")
+        raise InputError(
+            "q must be above 0, got 0: otherwise nobody wants anything but its own item", name="q", hint="0 < q ≤ 1"
+        )
     if not 0 < share("mean", mean) <= 1:
-        raise InputError("mean is 0: then nobody wants anything", name="mean", hint="0 < mean ≤ 1")
+        raise InputError(
+            "mean must be above 0, got 0: otherwise nobody wants anything", name="mean", hint="0 < mean ≤ 1"
+        )
     leaves = 2 ** (levels - 1)
     home = np.arange(items) * leaves // items
     # The height of the lowest common ancestor is the bit length of i xor j.
@@ -186,5 +190,5 @@ def _locality(levels: int, items: int, q: float, mean: float) -> Floats:
 def _per_user(chance: ArrayLike, users: int) -> Floats:
     given = amounts("chance", chance, users)
     if (given > 1).any():
-        raise InputError(f"chance goes up to {given.max():g}; at most 1 is possible", name="chance")
+        raise InputError(f"chance must be at most 1, got {given.max():g}", name="chance")
     return given

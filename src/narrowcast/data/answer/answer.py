@@ -11,12 +11,11 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
@@ -25,15 +24,24 @@ from narrowcast.data.answer.apart import CHANNEL, exact_times, write_apart
 from narrowcast.data.answer.state import Earlier, earlier, write_state
 from narrowcast.data.ingest.read import BROKEN, FILE, ROW, read
 from narrowcast.data.ingest.take_in import Ingested, ingest
-from narrowcast.data.spark.output import Output, Step, write_manifest, writing
-from narrowcast.data.spark.progress import Reporter, watched
+from narrowcast.data.spark.output import Output, TableStep, write_manifest, writing
+from narrowcast.data.spark.progress import TaskReporter, watched
 from narrowcast.data.statistics.query_sizes import grid
 from narrowcast.errors import InputError, PlanError
 from narrowcast.model.quarantine import Quarantine
-from narrowcast.plans.queries import Constants, GridHistogram, Header, MergePlan, Query, headers, merge, range_boxes
+from narrowcast.plans.queries.api import (
+    Constants,
+    GridHistogram,
+    Header,
+    QueriesPlan,
+    Query,
+    QueryDemand,
+    headers,
+    range_boxes,
+)
 from narrowcast.plans.queries.intake import read_queries, shared_attributes
-from narrowcast.plans.queries.judge import queries_faults
-from narrowcast.plans.queries.result import as_plan
+from narrowcast.plans.queries.judge import faults
+from narrowcast.plans.queries.plan import make
 from narrowcast.plans.queries.service.delivery import channel_header, channel_rows
 from narrowcast.profiles import Matcher
 from narrowcast.version import __version__
@@ -69,7 +77,7 @@ class Answered:
     gone: int
     fresh: bool
     set_aside: int
-    steps: tuple[Step, ...]
+    steps: tuple[TableStep, ...]
 
 
 def answer(
@@ -82,8 +90,8 @@ def answer(
     incremental: str | Path | None = None,
     strict: bool = False,
     overwrite: bool = False,
-    explain: Callable[[Step], None] | None = None,
-    progress: Reporter | None = None,
+    explain: Callable[[TableStep], None] | None = None,
+    progress: TaskReporter | None = None,
 ) -> Answered:
     """Merge the queries, run them over the table in one scan, and write each channel's answer and header.
 
@@ -100,7 +108,7 @@ def answer(
     merging, aside = merging or Merging(), Quarantine(strict=strict)
     asked = read_queries(queries, aside)
     if not asked:
-        raise InputError(f"{queries}: no query is left to answer", name="queries", hint="see what is set aside")
+        raise InputError(f"{queries}: queries must have at least one valid row, got none", name="queries")
     with watched(spark, progress), writing(out, overwrite=overwrite, explain=explain) as output:
         rows, bad = table_rows(spark, table, asked, strict=strict)
         last = None if incremental is None else earlier(incremental, asked, merging, rows.schema)
@@ -144,7 +152,7 @@ def table_rows(
                     allowed=tuple(rows.columns),
                 )
     if CHANNEL in rows.columns:
-        raise InputError(f"{table}: the column name {CHANNEL!r} is taken", name=CHANNEL, hint="rename it")
+        raise InputError(f"{table}: the column name {CHANNEL!r} is reserved", name=CHANNEL, hint="rename it")
     return rows, taken
 
 
@@ -170,27 +178,21 @@ def answered(rows: DataFrame, channels: Sequence[Header]) -> DataFrame:
 def _planned(rows: DataFrame, asked: Sequence[Query], merging: Merging, output: Output) -> tuple[Header, ...]:
     start = time.perf_counter()
     along = shared_attributes(asked, merging.attributes)
-    boxes = range_boxes([query.profile for query in asked], along)
-    plan = merge(
-        boxes,
-        merging.method,
-        procedure=merging.procedure,
-        size=histogram(rows, along),
-        seed=merging.seed,
-        constants=merging.constants,
-    )
-    refuse_unsound(plan, asked, boxes, along)
-    channels = headers(asked, boxes, plan, along)
+    names, clients = zip(*((query.query, query.client) for query in asked), strict=True)
+    demand = QueryDemand(range_boxes([query.profile for query in asked], along), along, names, clients)
+    constants = asdict(merging.constants)
+    plan = make(demand, merging.method, merging.procedure, size=histogram(rows, along), seed=merging.seed, **constants)
+    refuse_unsound(plan)
+    channels = headers(asked, demand.boxes, plan, along)
     output.note("channels (planned)", len(channels), time.perf_counter() - start)
     return channels
 
 
-def refuse_unsound(plan: MergePlan, asked: Sequence[Query], boxes: NDArray[np.float64], along: Sequence[str]) -> None:
+def refuse_unsound(plan: QueriesPlan) -> None:
     """A plan that would cut an answer short is not run; who judges it had no part in making it."""
-    names, clients = [query.query for query in asked], [query.client for query in asked]
-    faults = queries_faults(as_plan(plan, along, boxes=boxes, names=names, clients=clients))
-    if faults:
-        raise PlanError(f"the plan is unsound and was not run: {faults[0]}")
+    found = faults(plan.to_tables())
+    if found:
+        raise PlanError(f"the plan is unsound and was not run: {found[0]}")
 
 
 def histogram(rows: DataFrame, attributes: Sequence[str]) -> GridHistogram:
@@ -198,7 +200,7 @@ def histogram(rows: DataFrame, attributes: Sequence[str]) -> GridHistogram:
     d = len(attributes)
     cells = min(64, int(MOST_CELLS ** (1 / d)) - 1)
     if cells < 2:
-        raise InputError(f"{d} attributes are too many for a grid of sizes", name="attributes", got=d)
+        raise InputError(f"attributes must be few enough for a grid of sizes, got {d}", name="attributes", got=d)
     found = grid(rows.select(*(F.col(f"`{name}`") for name in attributes)), attributes, cells=cells).collect()
     counts, edges = np.zeros([cells] * d), []
     for name in attributes:

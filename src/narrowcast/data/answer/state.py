@@ -18,9 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from narrowcast.data.answer.apart import CHANNEL, write_apart
-from narrowcast.data.spark.output import MANIFEST, read_manifest
+from narrowcast.data.spark.output import read_manifest
 from narrowcast.errors import InputError, UnsupportedError
-from narrowcast.plans.queries import Header, Query
+from narrowcast.model.tables import MANIFEST
+from narrowcast.plans.queries.api import Header, Query
 
 if TYPE_CHECKING:
     from narrowcast.data.answer.answer import Merging
@@ -78,10 +79,14 @@ def earlier(folder: str | Path, asked: Sequence[Query], merging: Merging, schema
     if not place.exists() or (place.is_dir() and not any(place.iterdir())):
         return None
     if not (place / MANIFEST).is_file():
-        raise InputError(f"{place} is there and is no state of answers", name="incremental", got=str(place))
+        raise InputError(
+            f"{place}: not a folder of answer state (no {MANIFEST} in it)", name="incremental", got=str(place)
+        )
     read = read_manifest(place)
     if read.get("kind") != "answer state" or read.get("format") != FORMAT:
-        raise InputError(f"{place} is no state of answers that this version reads", name="incremental", got=str(place))
+        raise InputError(
+            f"{place}: not a folder of answer state that this version reads", name="incremental", got=str(place)
+        )
     if read["asked"] != _asked(asked, merging) or read["columns"] != schema.jsonValue():
         return None
     found = tuple(Header.from_json(text) for text in read["headers"])

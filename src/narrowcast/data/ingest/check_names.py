@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.data.ingest.read import FILE, ROW
 from narrowcast.data.ingest.tables import TableSpec
-from narrowcast.data.ingest.verdicts import KIND, judged, says, verdict
+from narrowcast.data.ingest.verdicts import KIND, fault_if, judged, says
 
 
 def names_known(frame: DataFrame, described: TableSpec, known: Mapping[str, DataFrame]) -> DataFrame:
@@ -22,12 +22,12 @@ def names_known(frame: DataFrame, described: TableSpec, known: Mapping[str, Data
         names = known[table].select(F.col(other).alias(column), F.lit(True).alias("_known"))
         joined = frame.join(F.broadcast(names), column, "left")
         absent = F.col(column).isNotNull() & F.col("_known").isNull()
-        bad = verdict(absent, "unknown name", says(F.col(column), column, f"not in the {table} table"))
+        bad = fault_if(absent, "unknown name", says(F.col(column), column, f"not in the {table} table"))
         frame = judged(joined, bad).drop("_known")
     if described.name == "demand" and "tree" in known:
         parents = known["tree"].select(F.col("parent").alias("node")).distinct().withColumn("_inner", F.lit(True))
         joined = frame.join(F.broadcast(parents), "node", "left")
-        bad = verdict(F.col("_inner").isNotNull(), "not a leaf", says(F.col("node"), "node", "not a leaf of the tree"))
+        bad = fault_if(F.col("_inner").isNotNull(), "not a leaf", says(F.col("node"), "node", "not a leaf of the tree"))
         frame = judged(joined, bad).drop("_inner")
     return frame
 
@@ -44,4 +44,4 @@ def first_of_key(frame: DataFrame, described: TableSpec) -> DataFrame:
     ranked = frame.withColumn("_rank", F.row_number().over(order))
     names = F.concat_ws(", ", *(F.col(c).cast("string") for c in described.key))
     reason = F.concat(F.lit(f"{' and '.join(described.key)} seen before: "), F.substring(names, 1, 120))
-    return judged(ranked, verdict(F.col("_rank") > 1, "duplicate", reason)).drop("_rank")
+    return judged(ranked, fault_if(F.col("_rank") > 1, "duplicate", reason)).drop("_rank")

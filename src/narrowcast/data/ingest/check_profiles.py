@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
 from narrowcast.data.ingest.tables import TableSpec
-from narrowcast.data.ingest.verdicts import KIND, judged, verdict
+from narrowcast.data.ingest.verdicts import KIND, fault_if, judged
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def profiles_checked(frame: DataFrame, described: TableSpec) -> DataFrame:
     spread = frame.repartition(_parts(frame.sparkSession), "profile")
     schema = StructType([*frame.schema.fields, StructField("_fault", StringType())])
     judged_rows = spread.mapInArrow(lambda batches: _with_faults(batches, ranges), schema)
-    bad = verdict(F.col("_fault").isNotNull(), "bad profile", F.concat(F.lit("profile: "), F.col("_fault")))
+    bad = fault_if(F.col("_fault").isNotNull(), "bad profile", F.concat(F.lit("profile: "), F.col("_fault")))
     return judged(judged_rows, bad).drop("_fault")
 
 

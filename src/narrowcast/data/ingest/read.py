@@ -58,7 +58,7 @@ def read(spark: SparkSession, source: str | Path, name: str) -> Raw:
         raise InputError(f"{text}: not a readable {form} file: {_first_line(error)}", name=name, got=text) from None
     for column in (FILE, ROW, BROKEN):
         if column in raw.columns:
-            raise InputError(f"{text}: the column name {column!r} is taken", name=column, hint="rename it")
+            raise InputError(f"{text}: the column name {column!r} is reserved", name=column, hint="rename it")
     return raw
 
 

@@ -120,6 +120,6 @@ def spec(name: str) -> TableSpec:
     """The table of that name, or an InputError that lists the names there are."""
     if name not in SPECS:
         raise InputError(
-            f"there is no table {name!r}; there are {', '.join(SPECS)}", name="table", allowed=tuple(SPECS), got=name
+            f"unknown table {name!r}; tables are {', '.join(SPECS)}", name="table", allowed=tuple(SPECS), got=name
         )
     return SPECS[name]

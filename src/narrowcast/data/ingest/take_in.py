@@ -28,7 +28,7 @@ from narrowcast.data.ingest.check_tree import tree_checked
 from narrowcast.data.ingest.read import BROKEN, FILE, ROW, Raw, read
 from narrowcast.data.ingest.tables import SPECS, TableSpec, spec
 from narrowcast.data.ingest.tables import Column as Described
-from narrowcast.data.ingest.verdicts import KIND, REASON, first, judged, says, verdict
+from narrowcast.data.ingest.verdicts import KIND, REASON, fault_if, first, judged, says
 from narrowcast.data.spark.sizing import at_once, sized
 from narrowcast.errors import InputError
 
@@ -98,7 +98,7 @@ def ingest_all(
     `done` is told each table and its seconds as it is taken in.
     """
     if unknown := [name for name in sources if name not in SPECS]:
-        raise InputError(f"there is no table {unknown[0]!r}; there are {', '.join(SPECS)}", name="inputs")
+        raise InputError(f"unknown table {unknown[0]!r}; tables are {', '.join(SPECS)}", name="inputs")
     taken: dict[str, Future[Ingested]] = {}
 
     def take_in(name: str) -> Ingested:
@@ -193,7 +193,7 @@ def _typed(raw: Raw, described: TableSpec, types: dict[str, str]) -> tuple[DataF
     rest = tuple(c for c in raw.columns if c not in mine)
     if unknown := sorted(set(types) - set(rest)):
         raise InputError(
-            f"{raw.source}: a type is given for {unknown[0]!r}, which is no attribute here", name=unknown[0]
+            f"{raw.source}: types must name attributes of the messages, got {unknown[0]!r}", name=unknown[0]
         )
     found = convert.infer(raw, tuple(c for c in rest if c not in types)) | types if described.free else {}
     makers = {"name": convert.as_name, "profile": convert.as_name, "amount": convert.as_amount, "time": convert.as_time}
@@ -207,7 +207,7 @@ def _typed(raw: Raw, described: TableSpec, types: dict[str, str]) -> tuple[DataF
         cells.append(value.alias(name))
         wrong.append((unfit, name, found[name]))
     bad = [
-        verdict(unfit, "wrong type", says(convert.as_name(raw, name), name, f"not {what}"))
+        fault_if(unfit, "wrong type", says(convert.as_name(raw, name), name, f"not {what}"))
         for unfit, name, what in wrong
     ]
     whole = F.to_json(F.struct(*(F.col(f"`{c}`") for c in raw.columns)))
@@ -230,14 +230,14 @@ def _kept(raw: Raw, name: str) -> Column:
 
 
 def _checked(frame: DataFrame, raw: Raw, described: TableSpec) -> DataFrame:
-    verdicts = [verdict(F.col(BROKEN).isNotNull(), "malformed", "the line is no row of this table")]
+    verdicts = [fault_if(F.col(BROKEN).isNotNull(), "malformed", "the line is not a row of this table")]
     mine = [c for c in described.columns if c.name in raw.columns]
     verdicts.append(F.col("_wrong"))
     for column in mine:
         verdicts += _bounds(column)
     if described.name == "topology":
         verdicts.append(
-            verdict(F.col("u") == F.col("v"), "self loop", says(F.col("u"), "u", "the link leads back to it"))
+            fault_if(F.col("u") == F.col("v"), "self loop", says(F.col("u"), "u", "the link leads back to it"))
         )
     return judged(frame, first(verdicts)).drop("_wrong")
 
@@ -246,17 +246,17 @@ def _bounds(column: Described) -> Iterator[Column]:
     cell = F.col(column.name)
     if not column.may_be_null:
         empty = cell.isNull() | (F.trim(cell.cast("string")) == "")
-        yield verdict(empty, "missing", f"{column.name} is missing")
+        yield fault_if(empty, "missing", f"{column.name} is missing")
     if column.type == "amount":
         text = cell.cast("string")
         finite = ~F.isnan(cell) & (F.abs(cell) != F.lit(float("inf")))
-        yield verdict(~finite, "not finite", says(text, column.name, "not a finite number"))
+        yield fault_if(~finite, "not finite", says(text, column.name, "not a finite number"))
         if column.least is not None:
-            yield verdict(cell < column.least, "negative", says(text, column.name, f"less than {column.least:g}"))
+            yield fault_if(cell < column.least, "negative", says(text, column.name, f"less than {column.least:g}"))
         if column.above is not None:
-            yield verdict(cell <= column.above, "negative", says(text, column.name, f"not above {column.above:g}"))
+            yield fault_if(cell <= column.above, "negative", says(text, column.name, f"not above {column.above:g}"))
     if column.one_of is not None:
-        yield verdict(
+        yield fault_if(
             ~cell.isin(*column.one_of), "not allowed", says(cell, column.name, f"not {', '.join(column.one_of)}")
         )
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 KIND, REASON = "_kind", "_reason"
 
 
-def verdict(bad: Column, kind: str, reason: Column | str) -> Column:
+def fault_if(bad: Column, kind: str, reason: Column | str) -> Column:
     text = F.lit(reason) if isinstance(reason, str) else reason
     return F.when(F.coalesce(bad, F.lit(False)), F.struct(F.lit(kind).alias("kind"), text.alias("reason")))
 
@@ -22,15 +22,15 @@ def says(cell: Column, name: str, what: str) -> Column:
     return F.concat(F.lit(f"{name} is "), F.coalesce(F.substring(cell, 1, 60), F.lit("unreadable")), F.lit(f": {what}"))
 
 
-def judged(frame: DataFrame, verdict: Column) -> DataFrame:
+def judged(frame: DataFrame, fault_if: Column) -> DataFrame:
     """Note the verdict on rows that have none yet."""
     if KIND not in frame.columns:
         return (
-            frame.withColumn("_v", verdict)
+            frame.withColumn("_v", fault_if)
             .select("*", F.col("_v.kind").alias(KIND), F.col("_v.reason").alias(REASON))
             .drop("_v")
         )
-    new = F.when(F.col(KIND).isNull(), verdict)
+    new = F.when(F.col(KIND).isNull(), fault_if)
     return (
         frame.withColumn("_v", new)
         .withColumn(KIND, F.coalesce(F.col(KIND), F.col("_v.kind")))

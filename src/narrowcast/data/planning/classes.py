@@ -12,7 +12,7 @@ from pyspark import RDD, StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from narrowcast.data.planning.clusters import Clusters, Counts
+from narrowcast.data.planning.clusters import Counts, SessionClusters
 from narrowcast.data.planning.minibatch import Table
 from narrowcast.data.planning.shards import Moves, Pass, Shard, interleaved
 from narrowcast.data.statistics.tables import audience_of_flow
@@ -30,7 +30,7 @@ Packed = tuple[int, bytes, bytes, bytes]
 
 
 @dataclass(frozen=True)
-class Classes:
+class FlowClasses:
     """Audience classes on Spark: `of_flow` (flow, number), the table of rates and sizes, and the users' names.
 
     Users and classes are numbered in the order of their names; a class has the name of its first flow.
@@ -42,7 +42,7 @@ class Classes:
     users: tuple[str, ...]
 
     @classmethod
-    def of(cls, flows: DataFrame, interest: DataFrame) -> Classes:
+    def of(cls, flows: DataFrame, interest: DataFrame) -> FlowClasses:
         """From rows (flow, rate) and (flow, subscriber). The pairs stay on Spark's disks."""
         import pyarrow as pa
 
@@ -125,7 +125,7 @@ class SparkShards:
     def __init__(self, packed: RDD[Packed], n_shards: int, n_users: int) -> None:
         self.packed, self.n_shards, self.n_users = packed, n_shards, n_users
 
-    def sweep(self, clusters: Clusters, session_of: Counts, prices: Prices, task: Pass) -> Iterator[Moves]:
+    def sweep(self, clusters: SessionClusters, session_of: Counts, prices: Prices, task: Pass) -> Iterator[Moves]:
         """One pass: the clusters are broadcast, the changes collected."""
         yield from self._each(lambda shard, shared: shard.sweep(*shared), (clusters, session_of, prices, task))
 

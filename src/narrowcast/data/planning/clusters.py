@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from narrowcast.model.arrays import Floats, Ints
 from narrowcast.plans.channels.kernels import two_level as kernel
-from narrowcast.plans.channels.kernels.two_level import Prices, State
+from narrowcast.plans.channels.kernels.two_level import Prices, TwoLevelState
 from narrowcast.plans.channels.methods.state import NOISE
 
 Counts = NDArray[np.int32]  # also the sessions of points, of which there are many
@@ -23,7 +23,7 @@ CLOSED = 1e250
 
 
 @dataclass(frozen=True, eq=False)
-class Clusters:
+class SessionClusters:
     """`count[u, l]` points of session l that user u wants; rate and points of each session; its group."""
 
     count: Counts
@@ -36,7 +36,7 @@ class Clusters:
     def n_sessions(self) -> int:
         return int(self.theta.size)
 
-    def state(self, session_of: Ints, *, closed: NDArray[np.bool_] | None = None) -> State:
+    def state(self, session_of: Ints, *, closed: NDArray[np.bool_] | None = None) -> TwoLevelState:
         """Ready for sweeps over points with these sessions; empty sessions that are `closed` stay so."""
         member = (self.count > 0).astype(np.uint8)
         in_group = self._group_counts()
@@ -44,7 +44,7 @@ class Clusters:
         theta = self.theta.copy()
         if closed is not None:
             theta[closed & (self.n_points == 0)] = CLOSED
-        return State(
+        return TwoLevelState(
             session_of.astype(np.int64),
             self.group_of.copy(),
             self.count.copy(),
@@ -67,12 +67,12 @@ class Clusters:
             found[:, self.group_of[l]] += self.count[:, l]
         return found
 
-    def regrouped(self, prices: Prices, heat: float, rng: np.random.Generator) -> Clusters:
+    def regrouped(self, prices: Prices, heat: float, rng: np.random.Generator) -> SessionClusters:
         """Every session moved to the group where it costs least (or by a heat bath)."""
         state = self.state(np.zeros(0, np.int64))
         starts = rng.integers(0, NOISE.size - self.n_groups, self.n_sessions)
         kernel.regroup(state, prices, heat, NOISE, starts)
-        return Clusters(self.count, self.theta, self.n_points, state.group_of, self.n_groups)
+        return SessionClusters(self.count, self.theta, self.n_points, state.group_of, self.n_groups)
 
     def joins(self) -> tuple[Ints, Ints]:
         """(user, group) of everybody who must join a group, sorted."""
@@ -90,9 +90,9 @@ class Clusters:
         return prices.alpha * c1 + prices.beta * c2
 
 
-def empty(n_users: int, groups: int, sessions: int) -> Clusters:
+def empty(n_users: int, groups: int, sessions: int) -> SessionClusters:
     """Sessions without a flow, dealt to the groups in turn."""
-    return Clusters(
+    return SessionClusters(
         np.zeros((n_users, sessions), np.int32),
         np.zeros(sessions),
         np.zeros(sessions, np.int64),

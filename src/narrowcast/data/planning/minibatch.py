@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from narrowcast.data.planning.clusters import Clusters, Counts, empty
+from narrowcast.data.planning.clusters import Counts, SessionClusters, empty
 from narrowcast.data.planning.shards import Moves, Pass
 from narrowcast.model.arrays import Floats, Ints
 from narrowcast.plans.channels.kernels.two_level import Prices
@@ -65,7 +65,7 @@ class Table(NamedTuple):
 class Shards(Protocol):
     """The points, wherever they are."""
 
-    def sweep(self, clusters: Clusters, session_of: Counts, prices: Prices, task: Pass) -> Iterable[Moves]:
+    def sweep(self, clusters: SessionClusters, session_of: Counts, prices: Prices, task: Pass) -> Iterable[Moves]:
         """One pass over every shard."""
 
     def gather(self, chosen: Ints) -> Points:
@@ -74,7 +74,7 @@ class Shards(Protocol):
 
 def cluster(
     table: Table, shards: Shards, groups: int, sessions: int, prices: Prices, seed: int, effort: Effort
-) -> tuple[Ints, Clusters]:
+) -> tuple[Ints, SessionClusters]:
     """(session of each point, clusters): no session or group is empty. Same seed, same plan."""
     work = _Work(table, shards, prices, seed, effort, empty(table.n_users, min(groups, sessions), sessions))
     if work.begin():
@@ -90,7 +90,7 @@ class _Work:
     """A plan of all points in work."""
 
     def __init__(
-        self, table: Table, shards: Shards, prices: Prices, seed: int, effort: Effort, clusters: Clusters
+        self, table: Table, shards: Shards, prices: Prices, seed: int, effort: Effort, clusters: SessionClusters
     ) -> None:
         self.table, self.shards, self.prices, self.seed, self.effort = table, shards, prices, seed, effort
         self.clusters = clusters
@@ -154,7 +154,7 @@ class _Work:
         session, n = self.session_of[held], self.clusters.n_sessions
         theta = np.bincount(session, self.table.rates[held], minlength=n).astype(np.float64)
         n_points = np.bincount(session, minlength=n).astype(np.int64)
-        self.clusters = Clusters(count, theta, n_points, self.clusters.group_of, self.clusters.n_groups)
+        self.clusters = SessionClusters(count, theta, n_points, self.clusters.group_of, self.clusters.n_groups)
 
     def polish(self, number: int) -> None:
         """Search every group once, together with as many others as fit."""
@@ -191,15 +191,17 @@ class _Work:
         count[:, sessions] = inside
         group_of[sessions] = group
         self.session_of[chosen] = sessions[session]
-        self.clusters = Clusters(count, self.clusters.theta, self.clusters.n_points, group_of, self.clusters.n_groups)
+        self.clusters = SessionClusters(
+            count, self.clusters.theta, self.clusters.n_points, group_of, self.clusters.n_groups
+        )
         self._count(count)
 
-    def result(self) -> tuple[Ints, Clusters]:
+    def result(self) -> tuple[Ints, SessionClusters]:
         """The plan without empty sessions and groups, numbered as they first come."""
         used, session = in_order(self.session_of.astype(np.int64))
         kept, group = in_order(self.clusters.group_of[used])
         whole = self.clusters
-        clusters = Clusters(whole.count[:, used], whole.theta[used], whole.n_points[used], group, kept.size)
+        clusters = SessionClusters(whole.count[:, used], whole.theta[used], whole.n_points[used], group, kept.size)
         return session, clusters
 
 

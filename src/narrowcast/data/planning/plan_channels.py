@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,35 +14,34 @@ from pyspark.sql import DataFrame, SparkSession
 from narrowcast.data.ingest.read import FILE, ROW
 from narrowcast.data.ingest.take_in import Ingested, ingest
 from narrowcast.data.planning.check_plan import plan_cost, plan_faults
-from narrowcast.data.planning.classes import Classes, SparkShards
-from narrowcast.data.planning.clusters import Clusters
+from narrowcast.data.planning.classes import FlowClasses, SparkShards
+from narrowcast.data.planning.clusters import SessionClusters
 from narrowcast.data.planning.minibatch import Effort, cluster
 from narrowcast.data.spark.output import pieces
-from narrowcast.data.spark.progress import Reporter, watched
+from narrowcast.data.spark.progress import TaskReporter, watched
 from narrowcast.data.spark.sizing import sized
 from narrowcast.errors import InputError, PlanError, UnsupportedError
 from narrowcast.model import Interest
 from narrowcast.model.arrays import Ints
-from narrowcast.model.plan import Plan
-from narrowcast.plans.channels import Cost
-from narrowcast.plans.channels import plan as plan_here
-from narrowcast.plans.channels.baselines import Baseline
+from narrowcast.model.cost import Cost
+from narrowcast.model.demand import Demand
+from narrowcast.model.plan import Tables
+from narrowcast.plans.channels.api import plan as plan_here
 from narrowcast.plans.channels.cost import check_prices
 from narrowcast.plans.channels.judge.faults import channels_cost, channels_faults, differences
 from narrowcast.plans.channels.kernels.two_level import Prices
 from narrowcast.plans.channels.lower_bound import one_level_bound
 from narrowcast.plans.channels.plan import check_budgets
-from narrowcast.plans.channels.result import as_plan
 
 # Wishes (flow, subscriber) that the driver plans by itself; its planner holds some 40 bytes for each.
 DRIVER_PAIRS = 20_000_000
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedOnSpark:
     """A checked plan, where it was made (`driver` or `shards`), and the tables it was made from."""
 
-    plan: Plan
+    plan: Tables
     made_on: str
     tables: Mapping[str, Ingested]
 
@@ -62,8 +61,9 @@ def plan_channels(
     effort: Effort | None = None,
     strict: bool = False,
     inputs: Mapping[str, str] | None = None,
-    progress: Reporter | None = None,
-) -> Planned:
+    key: Sequence[str] = (),
+    progress: TaskReporter | None = None,
+) -> PlannedOnSpark:
     """`channels.plan` from the tables flows and interest, for more wishes than one machine holds.
 
     Up to `driver_pairs` wishes the plan is the one that `channels.plan` makes. Above, flows with the
@@ -73,7 +73,7 @@ def plan_channels(
     checked from its tables before it is returned, and does not depend on partitions or workers.
 
         planned = plan_channels(session(), "flows.parquet", "interest.parquet", groups=50, sessions=300)
-        save(planned.plan, "plan")
+        write_tables(planned.plan, "plan")
     """
     groups, sessions = check_budgets(groups, sessions)
     check_prices(alpha, beta)
@@ -84,13 +84,13 @@ def plan_channels(
         if taken["interest"].n_accepted == 0:
             raise InputError(f"{interest}: nobody wants any flow, so there is nothing to plan", name="interest")
         if taken["interest"].n_accepted <= driver_pairs:
-            found = _on_driver(taken, groups, sessions, method, alpha, beta, seed, inputs or {})
-            return Planned(found, "driver", taken)
+            found = _on_driver(taken, groups, sessions, method, alpha, beta, seed, inputs or {}, tuple(key))
+            return PlannedOnSpark(found, "driver", taken)
         if method != "search":
             raise UnsupportedError(f"method {method!r} plans at most {driver_pairs} wishes", works=("search",))
         chosen = effort or Effort(driver_pairs=driver_pairs)
-        found = _on_shards(taken, groups, sessions, alpha, beta, seed, chosen, inputs or {})
-        return Planned(found, "shards", taken)
+        found = _on_shards(taken, groups, sessions, alpha, beta, seed, chosen, inputs or {}, tuple(key))
+        return PlannedOnSpark(found, "shards", taken)
 
 
 def _on_driver(
@@ -102,15 +102,17 @@ def _on_driver(
     beta: float,
     seed: int,
     inputs: Mapping[str, str],
-) -> Plan:
+    key: tuple[str, ...],
+) -> Tables:
     wants = interest_at_driver(taken["flows"].rows, taken["interest"].rows)
-    made = as_plan(plan_here(wants, groups, sessions, method, alpha=alpha, beta=beta, seed=seed), inputs=inputs)
+    demand = Demand(wants, key, inputs=inputs)
+    made = plan_here(demand, groups, sessions, method, alpha=alpha, beta=beta, seed=seed).to_tables()
     cost = channels_cost(made, wants)
     return _checked(made, channels_faults(made, wants), cost)
 
 
 def interest_at_driver(flows: DataFrame, interest: DataFrame) -> Interest:
-    """The accepted rows as `model.intake.read_interest` would have them."""
+    """The accepted rows as `model.intake.read_demand_tables` would have them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -137,10 +139,11 @@ def _on_shards(
     seed: int,
     effort: Effort,
     inputs: Mapping[str, str],
-) -> Plan:
+    key: tuple[str, ...],
+) -> Tables:
     flows = taken["flows"].rows.select("flow", "rate")
     interest = taken["interest"].rows.select("flow", "subscriber")
-    classes = Classes.of(flows, interest)
+    classes = FlowClasses.of(flows, interest)
     shards = classes.shards()
     prices = Prices(float(alpha), float(beta), 0.0, np.inf)
     session_of, clusters = cluster(classes.table, shards, groups, sessions, prices, seed, effort)
@@ -160,21 +163,22 @@ def _on_shards(
     }
     cost = _cost(classes, clusters, alpha, beta)
     bound = _lower_bound(classes, shards, effort, min(groups, sessions), sessions, alpha, beta)
-    made = Plan(
+    made = Tables(
         kind="channels",
         tables={name: _on_disk(frame, orders[name]) for name, frame in frames.items()},
-        cost=asdict(cost),
+        cost=dict(cost.terms),
         parameters={"method": "search", "groups": groups, "sessions": sessions, "alpha": alpha, "beta": beta},
-        baselines={name: found._asdict() for name, found in _baselines(classes, alpha, beta).items()},
+        baselines=_baselines(classes, alpha, beta),
         inputs=inputs,
         lower_bound=bound,
         gap=1 - bound / cost.excess if cost.excess > 0 else 0.0,
         seed=seed,
+        key=key,
     )
     return _checked(made, plan_faults(frames), plan_cost(frames, alpha, beta))
 
 
-def _checked(made: Plan, faults: list[str], cost: Mapping[str, float]) -> Plan:
+def _checked(made: Tables, faults: list[str], cost: Mapping[str, float]) -> Tables:
     """The plan with its checks; an unsound one is never handed out."""
     found = faults + differences(made.cost, cost)
     if found:
@@ -189,41 +193,43 @@ def _frame(like: DataFrame, columns: Mapping[str, Any]) -> DataFrame:
     return like.sparkSession.createDataFrame(pa.table(dict(columns)))
 
 
-def _flow_session(classes: Classes, session_of: Ints) -> DataFrame:
+def _flow_session(classes: FlowClasses, session_of: Ints) -> DataFrame:
     placed = _frame(classes.of_flow, {"number": np.arange(session_of.size), "session": session_of.astype(np.int64)})
     return classes.of_flow.join(placed, "number").select("flow", "session")
 
 
-def _subscriber_group(like: DataFrame, names: tuple[str, ...], clusters: Clusters) -> DataFrame:
+def _subscriber_group(like: DataFrame, names: tuple[str, ...], clusters: SessionClusters) -> DataFrame:
     import pyarrow as pa
 
     users, groups = clusters.joins()
     return _frame(like, {"subscriber": pa.array(names, pa.string()).take(pa.array(users)), "group": groups})
 
 
-def _cost(classes: Classes, clusters: Clusters, alpha: float, beta: float) -> Cost:
+def _cost(classes: FlowClasses, clusters: SessionClusters, alpha: float, beta: float) -> Cost:
     table = classes.table
     useful = float(table.rates @ table.sizes)
     c1, c2 = clusters.costs()
     flooding = (alpha + beta) * (float(table.rates.sum()) * table.n_users - useful)
     excess = alpha * (c1 - useful) + beta * (c2 - useful)
-    return Cost(alpha * c1, beta * c2, useful, excess, flooding, excess / flooding if flooding > 0 else 0.0)
+    relative = excess / flooding if flooding > 0 else 0.0
+    terms = {"c1": alpha * c1, "c2": beta * c2, "useful": useful, "excess": excess, "flooding": flooding}
+    return Cost(alpha * c1 + beta * c2, terms | {"relative": relative})
 
 
-def _baselines(classes: Classes, alpha: float, beta: float) -> dict[str, Baseline]:
+def _baselines(classes: FlowClasses, alpha: float, beta: float) -> dict[str, dict[str, float]]:
     """Those that need no look at single flows."""
     table = classes.table
     sent, useful = float(table.rates.sum()), float(table.rates @ table.sizes)
     flooding = (alpha + beta) * (sent * table.n_users - useful)
     return {
-        "flooding": Baseline(flooding, 1.0 if flooding > 0 else 0.0, sent),
-        "unicast": Baseline(0.0, 0.0, useful),
-        "perfect multicast": Baseline(0.0, 0.0, sent),
+        "flooding": {"excess": flooding, "relative": 1.0 if flooding > 0 else 0.0, "sent": sent},
+        "unicast": {"excess": 0.0, "relative": 0.0, "sent": useful},
+        "perfect multicast": {"excess": 0.0, "relative": 0.0, "sent": sent},
     }
 
 
 def _lower_bound(
-    classes: Classes, shards: SparkShards, effort: Effort, groups: int, sessions: int, alpha: float, beta: float
+    classes: FlowClasses, shards: SparkShards, effort: Effort, groups: int, sessions: int, alpha: float, beta: float
 ) -> float:
     """A bound for the classes that weigh most, as many as fit: flows left out only lower the waste."""
     rates, sizes = classes.table.rates, classes.table.sizes

@@ -17,15 +17,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.data.ingest.take_in import ingest
-from narrowcast.data.spark.output import Output, Step, write_manifest, writing
-from narrowcast.data.spark.progress import Reporter, watched
+from narrowcast.data.spark.output import Output, TableStep, write_manifest, writing
+from narrowcast.data.spark.progress import TaskReporter, watched
 from narrowcast.data.spark.sizing import sized
 from narrowcast.data.statistics.match import Holders, flow_name, partials
 from narrowcast.data.statistics.partials import BYTE
 from narrowcast.data.statistics.tables import pair_sums
-from narrowcast.errors import InputError
-from narrowcast.model.plan import load
+from narrowcast.errors import InputError, UnsupportedError
+from narrowcast.model.folder import read_tables
 from narrowcast.model.tables import read_table
+from narrowcast.plans.kinds import kind_of
 from narrowcast.version import __version__
 
 PLAN_TABLES = {
@@ -49,22 +50,23 @@ class Replayed:
     cost: Mapping[str, float]
     predicted: Mapping[str, float]
     folder: Path | None
-    steps: tuple[Step, ...]
+    steps: tuple[TableStep, ...]
 
 
-def read_plan(spark: SparkSession, folder: str | Path) -> tuple[dict[str, DataFrame], dict[str, float]]:
-    """The tables of a channels or hybrid plan as Spark rows of text, and the cost it predicts."""
+def read_plan(
+    spark: SparkSession, folder: str | Path
+) -> tuple[dict[str, DataFrame], dict[str, float], tuple[str, ...]]:
+    """The tables of a channels plan as Spark rows of text, the cost it predicts, and its flow key."""
     place = Path(folder)
     if (place / "plan.json").is_file():
-        plan = load(place)
-        if plan.kind not in ("channels", "hybrid"):
-            raise InputError(
-                f"{place}: a {plan.kind} plan; only channels and hybrid plans can be replayed", name="plan"
-            )
-        tables, cost = dict(plan.tables), dict(plan.cost)
+        plan = read_tables(place)
+        if kind_of(plan.kind).name != "channels":
+            raise UnsupportedError(f"{place}: replay does not support {plan.kind} plans yet", works=("channels",))
+        tables, cost, key = dict(plan.tables), dict(plan.cost), plan.key
     else:
         names = [n for n in PLAN_TABLES if n != "unicast" or (place / "unicast.parquet").exists()]
         tables, cost = {n: read_table(place / f"{n}.parquet", name=n, columns=PLAN_TABLES[n]) for n in names}, {}
+        key = ()
     frames = {}
     for name, columns in PLAN_TABLES.items():
         schema = ", ".join(f"`{c}` string" for c in columns)
@@ -73,7 +75,7 @@ def read_plan(spark: SparkSession, folder: str | Path) -> tuple[dict[str, DataFr
             continue
         texts = [[str(v) for v in tables[name].column(c).to_pylist()] for c in columns]
         frames[name] = spark.createDataFrame(sorted(set(zip(*texts, strict=True))), schema)
-    return frames, cost
+    return frames, cost, key
 
 
 def replay(
@@ -81,24 +83,31 @@ def replay(
     plan: str | Path,
     messages: str | Path,
     *,
-    key: Sequence[str],
+    key: Sequence[str] = (),
     subscriptions: str | Path | None = None,
     interest: str | Path | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
-    explain: Callable[[Step], None] | None = None,
-    progress: Reporter | None = None,
+    explain: Callable[[TableStep], None] | None = None,
+    progress: TaskReporter | None = None,
 ) -> Replayed:
     """Evaluate a plan on traffic, which need not be what it was planned from.
 
-    `key` names the columns that make a flow, as when it was planned. Who wants what comes from
+    `key` names the columns that make a flow, by default the plan's own. Who wants what comes from
     `subscriptions` (each message against their profiles) or from `interest` (whole flows). Writes
     replay_flows, replay_groups, replay_subscribers and replay_links into `out` if given.
     """
     if (subscriptions is None) == (interest is None):
         raise InputError("give either subscriptions or interest: who wants what", name="subscriptions")
     with watched(spark, progress), sized(spark, [messages, subscriptions or str(interest)]):
-        tables, predicted = read_plan(spark, plan)
+        tables, predicted, own = read_plan(spark, plan)
+        key = tuple(key) or own
+        if not key:
+            raise InputError(
+                f"{plan}: the plan does not say which attributes make a flow",
+                name="key",
+                hint="name them: --key symbol",
+            )
         log = ingest(spark, messages, "messages")
         flows = flow_sums(log.rows, key).persist(StorageLevel.DISK_ONLY)
         if subscriptions is not None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from narrowcast.data.planning.clusters import Clusters, Counts
+from narrowcast.data.planning.clusters import Counts, SessionClusters
 from narrowcast.model.arrays import Ints
 from narrowcast.plans.channels.kernels import two_level as kernel
 from narrowcast.plans.channels.kernels.two_level import Prices
@@ -55,7 +55,7 @@ class Shard:
     def numbers(self) -> Ints:
         return self.index + self.n_shards * np.arange(self.points.n)
 
-    def sweep(self, clusters: Clusters, session_of: Counts, prices: Prices, task: Pass) -> Moves:
+    def sweep(self, clusters: SessionClusters, session_of: Counts, prices: Prices, task: Pass) -> Moves:
         """Move a batch of this shard's points to where they cost least, seeing all other shards as they were.
 
         Two shards that opened the same empty session would throw strangers together, so each has its own.

@@ -68,13 +68,14 @@ def _run(options: str) -> None:
     """What most commands on Spark do: check tables of two formats, match, and write."""
     from narrowcast import workloads
     from narrowcast.data.spark.session import session
-    from narrowcast.data.statistics.measure import Settings, find_inputs, measure
+    from narrowcast.data.statistics.measure import MeasureSettings, find_inputs, measure_folder
 
     spark = session(quick=True, extra={"spark.driver.extraJavaOptions": options})
     with tempfile.TemporaryDirectory() as name:
         for form in ("parquet", "csv"):
             workloads.write("market", Path(name) / form, messages=500, users=20, symbols=50, format=form, seed=1)
-            measure(spark, find_inputs(Path(name) / form), Path(name) / f"{form}-out", Settings(key=("symbol",)))
+            inputs, out = find_inputs(Path(name) / form), Path(name) / f"{form}-out"
+            measure_folder(spark, inputs, out, MeasureSettings(key=("symbol",)))
     spark.stop()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,17 +16,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.errors import InputError
+from narrowcast.model.tables import MANIFEST
 from narrowcast.model.whole_folder import whole_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MANIFEST = "manifest.json"
 PIECE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TableStep:
     """A table that was made: its name, its rows, and the time that took."""
 
     table: str
@@ -39,16 +39,24 @@ class Output:
     """Tables on their way into a folder."""
 
     folder: Path
-    explain: Callable[[Step], None] | None = None
-    steps: list[Step] = field(default_factory=list)
+    explain: Callable[[TableStep], None] | None = None
+    steps: list[TableStep] = field(default_factory=list)
     _one_at_a_time: Any = field(default_factory=threading.Lock, repr=False)
 
-    def write(self, name: str, rows: DataFrame | pa.Table, order: Sequence[str], *, large: bool = False) -> None:
+    def write(
+        self,
+        name: str,
+        rows: DataFrame | pa.Table,
+        order: Sequence[str],
+        *,
+        large: bool = False,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
         """One Parquet file in the order of columns that no two rows share: the same rows, the same bytes."""
         start = time.perf_counter()
         made = isinstance(rows, DataFrame)
         in_order = pieces(rows, list(order), large=large) if made else iter([_ordered(rows, list(order))])
-        n = write_pieces(in_order, self.folder / f"{name}.parquet")
+        n = write_pieces(in_order, self.folder / f"{name}.parquet", metadata)
         self.note(name, n, time.perf_counter() - start)
 
     def rows_of(self, name: str) -> int:
@@ -57,14 +65,14 @@ class Output:
 
     def note(self, name: str, rows: int, seconds: float) -> None:
         """Remember a step, and say so if asked to explain."""
-        step = Step(name, rows, seconds)
+        step = TableStep(name, rows, seconds)
         with self._one_at_a_time:
             self.steps.append(step)
             if self.explain is not None:
                 self.explain(step)
 
 
-def write_pieces(tables: Iterator[Any], path: Path) -> int:
+def write_pieces(tables: Iterator[Any], path: Path, metadata: Mapping[str, str] | None = None) -> int:
     """Tables with the same columns, in order, as one Parquet file; how many rows it has."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -74,7 +82,8 @@ def write_pieces(tables: Iterator[Any], path: Path) -> int:
     rows = 0
     for table in tables:
         rows += table.num_rows
-        writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
+        schema = table.schema if metadata is None else table.schema.with_metadata(metadata)
+        writer = writer or pq.ParquetWriter(path, schema, compression="zstd")
         held = table if held is None else pa.concat_tables([held, table])
         # Row groups of the same rows however Spark cut the table.
         while held.num_rows > PIECE:
@@ -128,7 +137,9 @@ def _plain(table: Any) -> Any:
 
 
 @contextmanager
-def writing(out: str | Path, *, overwrite: bool, explain: Callable[[Step], None] | None = None) -> Iterator[Output]:
+def writing(
+    out: str | Path, *, overwrite: bool, explain: Callable[[TableStep], None] | None = None
+) -> Iterator[Output]:
     """A folder to write tables into; it takes its name when the block ends well and is removed if not."""
     with whole_folder(out, marker=MANIFEST, overwrite=overwrite) as half:
         yield Output(half, explain)

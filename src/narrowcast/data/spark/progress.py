@@ -10,14 +10,14 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 
-class Reporter(Protocol):
+class TaskReporter(Protocol):
     """Told now and then how many tasks of the stages at work are done, of how many."""
 
     def __call__(self, done: int, total: int) -> None: ...
 
 
 @contextmanager
-def watched(spark: SparkSession, report: Reporter | None, *, every_s: float = 0.5) -> Iterator[None]:
+def watched(spark: SparkSession, report: TaskReporter | None, *, every_s: float = 0.5) -> Iterator[None]:
     """Report Spark's progress while the block runs; nothing at all without a reporter."""
     if report is None:
         yield
@@ -32,7 +32,7 @@ def watched(spark: SparkSession, report: Reporter | None, *, every_s: float = 0.
         watcher.join()
 
 
-def _watch(spark: SparkSession, report: Reporter, every_s: float, ended: threading.Event) -> None:
+def _watch(spark: SparkSession, report: TaskReporter, every_s: float, ended: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     while not ended.wait(every_s):
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]

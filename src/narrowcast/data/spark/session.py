@@ -24,7 +24,7 @@ try:
 
     from narrowcast.data.spark import fast_start
 except ImportError as error:
-    raise InputError("the pipeline needs PySpark", hint="pip install 'narrowcast[spark]'") from error
+    raise InputError("measuring on Spark needs PySpark", hint="pip install 'narrowcast[spark]'") from error
 
 DEFAULT_MASTER = "local[*]"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+PerfDisableSharedMem"
@@ -149,7 +149,7 @@ def _defaults(local: bool, memory: str, ui: bool) -> dict[str, str]:
 
 def package_zip() -> Path:
     """This package as one file, for executors that do not have it."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     folder = Path(tempfile.mkdtemp(prefix="narrowcast-zip-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target = folder / "narrowcast.zip"

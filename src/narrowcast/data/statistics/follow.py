@@ -25,7 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from narrowcast.data.statistics import state as states
 from narrowcast.data.statistics.match import Decay, partials
 from narrowcast.data.statistics.snapshots import snapshot
-from narrowcast.data.statistics.state import Span, State
+from narrowcast.data.statistics.state import BatchSpan, StreamState
 from narrowcast.data.statistics.subscriptions import Present, Subscriptions
 from narrowcast.errors import InputError, NarrowcastError
 from narrowcast.model import snapshot as snapshots
@@ -54,10 +54,10 @@ class FollowSettings:
         Decay(self.half_life_s)
         if not self.key:
             raise InputError(
-                "no key is given", name="key", hint="flows of a stream are made of columns: key=('symbol',)"
+                "key must name at least one column, got none", name="key", hint="for example key=('symbol',)"
             )
         if self.half_life_s is not None and abs(self.half_life_s * 1e6 - round(self.half_life_s * 1e6)) > 1e-6:
-            raise InputError(f"half_life_s is {self.half_life_s}; it must be whole microseconds", name="half_life_s")
+            raise InputError(f"half_life_s must be whole microseconds, got {self.half_life_s}", name="half_life_s")
 
     @property
     def half_life_us(self) -> int | None:
@@ -93,7 +93,7 @@ def follow(
 
 def _check(stream: DataFrame, settings: FollowSettings, checkpoint: str | Path) -> None:
     if "://" in str(checkpoint):
-        raise InputError(f"{checkpoint}: the checkpoint must be a folder of the driver", name="checkpoint")
+        raise InputError(f"checkpoint must be a folder on the driver's disk, got {checkpoint}", name="checkpoint")
     needed = [*settings.key, *([settings.time] if settings.half_life_s is not None else [])]
     for name in needed:
         if name not in stream.columns:
@@ -111,7 +111,7 @@ class Following:
         try:
             return bool(self.query.awaitTermination(max(1, round(timeout))))
         except PySparkException as error:
-            raise NarrowcastError(f"the statistics stopped: {_reason(error)}") from error
+            raise NarrowcastError(f"streaming statistics stopped: {_reason(error)}") from error
 
     def stop(self, timeout: float = 60.0) -> None:
         """Stop after the micro-batch under way. What is not taken in yet stays in the log for the next start."""
@@ -119,7 +119,7 @@ class Following:
         try:
             self.query.stop()
         except PySparkException as error:
-            raise NarrowcastError(f"the statistics do not stop: {_reason(error)}") from error
+            raise NarrowcastError(f"streaming statistics did not stop: {_reason(error)}") from error
 
     def latest(self) -> snapshots.Snapshot | None:
         """The newest snapshot, if there is one yet."""
@@ -141,14 +141,14 @@ class _Taker:
     present: Present
     folder: Path
     out: Path
-    state: State | None = field(default=None)
+    state: StreamState | None = field(default=None)
 
     def take(self, messages: DataFrame, batch: int) -> None:
         self.present.refresh()
         state = states.load(self.folder) if self.state is None else self.state
         if state.batch not in (batch - 1, batch):  # Spark runs again only the one it was at
             raise InputError(
-                f"{self.folder}: the state is that of micro-batch {state.batch}, and Spark goes on with {batch}",
+                f"{self.folder}: the state is at micro-batch {state.batch}, but Spark continues with {batch}",
                 name="checkpoint",
                 hint="start with a new checkpoint",
             )
@@ -159,12 +159,12 @@ class _Taker:
         if batch % self.settings.every == 0:
             self._publish(state)
 
-    def _publish(self, state: State) -> None:
+    def _publish(self, state: StreamState) -> None:
         settings = self.settings
         found = snapshot(state, self.present.holders, key=settings.key, half_life_s=settings.half_life_s)
         snapshots.save(found, self.out, keep=settings.keep)
 
-    def _added(self, state: State, messages: DataFrame, batch: int) -> State:
+    def _added(self, state: StreamState, messages: DataFrame, batch: int) -> StreamState:
         kept = messages.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             span = _span(kept, self.settings.time)
@@ -176,7 +176,7 @@ class _Taker:
             kept.unpersist()
         return state.without_the_forgotten() if self.settings.forget else state
 
-    def _parts(self, messages: DataFrame, span: Span) -> list[tuple[DataFrame, bool]]:
+    def _parts(self, messages: DataFrame, span: BatchSpan) -> list[tuple[DataFrame, bool]]:
         """Messages with a time, which decay, and those without one, which cannot."""
         if self.settings.half_life_s is None or span.timed == span.messages:
             return [(messages, True)] if span.messages else []
@@ -184,7 +184,7 @@ class _Taker:
         parts = [(messages.where(time.isNull()), False)]
         return [*parts, (messages.where(time.isNotNull()), True)] if span.timed else parts
 
-    def _sums(self, messages: DataFrame, state: State, timed: bool) -> Any:
+    def _sums(self, messages: DataFrame, state: StreamState, timed: bool) -> Any:
         settings, matcher = self.settings, self.present.matcher
         assert matcher is not None
         half_life = settings.half_life_us
@@ -202,7 +202,7 @@ class _Taker:
         return states.as_sums(found, numbers, timed=timed)
 
 
-def _span(messages: DataFrame, time_column: str) -> Span:
+def _span(messages: DataFrame, time_column: str) -> BatchSpan:
     """What a micro-batch covers, in one small job."""
     has_place = {"_sequence", "_shard"} <= set(messages.columns)
     none = F.lit(None).cast("bigint")
@@ -220,7 +220,7 @@ def _span(messages: DataFrame, time_column: str) -> Span:
         )
         .collect()
     )
-    return Span(
+    return BatchSpan(
         sum(row["messages"] for row in rows),
         sum(row["timed"] for row in rows),
         min((row["first"] for row in rows if row["first"] is not None), default=None),

@@ -14,6 +14,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from narrowcast.data.ingest.key import check_key
 from narrowcast.data.ingest.read import FILE, ROW
 from narrowcast.data.statistics.partials import BYTE, MOST, SCHEMA, Ints, Partials, weights
 from narrowcast.errors import InputError
@@ -39,7 +40,7 @@ class Decay:
         for name in ("half_life_s", "window_s"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise InputError(f"{name} is {value}; it must be above 0", name=name, got=value)
+                raise InputError(f"{name} must be above 0, got {value}", name=name, got=value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +101,7 @@ def partials(
     With `holders` everything counts by subscriber, in place of profile: a message that several
     profiles of one subscriber match counts once. `shared` is the matcher where it was broadcast before.
     """
-    for name in key or ():
-        if name not in messages.columns:
-            raise InputError(f"the messages have no column {name!r} to make flows of", name="key", got=name)
+    check_key(key or (), [name for name in messages.columns if name not in (FILE, ROW)])
     index_of = shared or messages.sparkSession.sparkContext.broadcast(matcher)
     aging = decay or Decay()
     everybody = None if holders is None else messages.sparkSession.sparkContext.broadcast(holders)

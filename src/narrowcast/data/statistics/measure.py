@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -17,10 +16,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from narrowcast.data.ingest.read import FILE, FORMATS, ROW
 from narrowcast.data.ingest.tables import SPECS
 from narrowcast.data.ingest.take_in import Ingested, ingest_all, nothing_quarantined, quarantined
-from narrowcast.data.spark.output import PIECE, Output, Step, write_manifest, writing
-from narrowcast.data.spark.progress import Reporter, watched
+from narrowcast.data.spark.output import PIECE, Output, TableStep, write_manifest, writing
+from narrowcast.data.spark.progress import TaskReporter, watched
 from narrowcast.data.spark.sizing import at_once, sized
-from narrowcast.data.statistics import profile_tables
+from narrowcast.data.statistics import definitions
 from narrowcast.data.statistics import tables as statistics
 from narrowcast.data.statistics.match import Decay, partials
 from narrowcast.data.statistics.partials import OVERLAP, PAIR
@@ -28,6 +27,7 @@ from narrowcast.data.statistics.query_sizes import grid, query_sizes
 from narrowcast.data.statistics.tree_demand import tree_demand
 from narrowcast.errors import InputError
 from narrowcast.model import Tree
+from narrowcast.model.tables import key_metadata
 from narrowcast.version import __version__
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ class Measured:
     folder: Path
     rows_in: Mapping[str, int]
     set_aside: Mapping[str, int]
-    steps: tuple[Step, ...]
+    steps: tuple[TableStep, ...]
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What to measure. `key` names the columns that make a flow; None takes content classes.
+class MeasureSettings:
+    """What to measure. `key` names the attributes that make a flow; without any, flows are content classes.
 
     Selectivity and overlap weigh messages by `decay`; `overlap=False` leaves out the pairs of
     profiles, whose number grows with the square of the matches per message. `seconds` is the time the
@@ -56,7 +56,7 @@ class Settings:
     each of `grid_attributes`, by default those of the queries.
     """
 
-    key: tuple[str, ...] | None = None
+    key: tuple[str, ...] = ()
     decay: Decay = field(default_factory=Decay)
     overlap: bool = True
     seconds: float | None = None
@@ -84,27 +84,29 @@ def find_inputs(folder: str | Path) -> dict[str, Path]:
     return found
 
 
-def measure(
+def measure_folder(
     spark: SparkSession,
     inputs: Mapping[str, str | Path],
     out: str | Path,
-    settings: Settings | None = None,
+    settings: MeasureSettings | None = None,
     *,
     overwrite: bool = False,
-    explain: Callable[[Step], None] | None = None,
-    progress: Reporter | None = None,
+    explain: Callable[[TableStep], None] | None = None,
+    progress: TaskReporter | None = None,
 ) -> Measured:
     """Take in the tables, measure, and write Parquet tables with a manifest into the folder `out`.
 
     With messages and subscriptions: profiles, profile_rates, selectivity, overlap, flows,
     flow_profile, interest, audiences, flow_audience (and classes). With interest and flows instead:
     audiences. With tree and demand: tree_demand. With queries and messages: query_sizes and grid.
-    Always: quarantine. `explain` is told each table's rows and seconds as it is done.
+    Always: quarantine. `explain` is told each table's rows and seconds as it is done. The manifest and the
+    metadata of flows say the key.
 
     The folder is complete or not there. The same inputs give the same tables, byte for byte, for any
     number of partitions and workers; only the manifest's times differ.
     """
-    settings = settings or Settings()
+    settings = settings or MeasureSettings()
+    _refuse_inputs(inputs.values(), Path(out))
     whole = writing(out, overwrite=overwrite, explain=explain)
     with watched(spark, progress), sized(spark, inputs.values()), whole as output:
         taken = _take_in(spark, inputs, settings, output)
@@ -116,15 +118,22 @@ def measure(
             name: {"rows_in": t.n_in, "accepted": t.n_accepted, "quarantined": dict(t.n_bad), "types": dict(t.types)}
             for name, t in taken.items()
         }
-        write_manifest(output, {"narrowcast": __version__, "inputs": counts, **about})
+        write_manifest(output, {"narrowcast": __version__, "key": settings.key, "inputs": counts, **about})
         steps = tuple(output.steps)
     return Measured(
         Path(out), {n: t.n_in for n, t in taken.items()}, {n: t.n_quarantined for n, t in taken.items()}, steps
     )
 
 
+def _refuse_inputs(sources: Iterable[str | Path], out: Path) -> None:
+    """A workload's folder has a manifest as results have: it must not be taken for an earlier result."""
+    for source in sources:
+        if out.absolute() in Path(source).absolute().parents:
+            raise InputError(f"out must not be the folder of the inputs, got {out}", name="out", got=str(out))
+
+
 def _take_in(
-    spark: SparkSession, inputs: Mapping[str, str | Path], settings: Settings, output: Output
+    spark: SparkSession, inputs: Mapping[str, str | Path], settings: MeasureSettings, output: Output
 ) -> dict[str, Ingested]:
     def done(table: Ingested, seconds: float) -> None:
         output.note(f"{table.name} (accepted)", table.n_accepted, seconds)
@@ -135,7 +144,7 @@ def _take_in(
 def _measure(
     spark: SparkSession,
     taken: Mapping[str, Ingested],
-    settings: Settings,
+    settings: MeasureSettings,
     output: Output,
     pool: ThreadPoolExecutor,
 ) -> dict[str, Any]:
@@ -160,7 +169,7 @@ def _from_messages(
     messages: DataFrame,
     times: tuple[int, int] | None,
     subscriptions: DataFrame,
-    settings: Settings,
+    settings: MeasureSettings,
     output: Output,
     pool: ThreadPoolExecutor,
 ) -> dict[str, Any]:
@@ -180,15 +189,15 @@ def _from_messages(
     sums = partials(
         messages,
         matcher,
-        key=settings.key,
-        classes=settings.key is None,
+        key=settings.key or None,
+        classes=not settings.key,
         overlap=settings.overlap,
         decay=settings.decay,
         newest_us=newest,
     ).persist(StorageLevel.DISK_ONLY)
     try:
         start = time.perf_counter()
-        over = statistics.span(sums, seconds or None)
+        over = statistics.totals(sums, seconds or None)
         output.note("partials", over.n_partials, time.perf_counter() - start)
         _write_statistics(sums, holders, over, settings, output, pool)
     finally:
@@ -203,7 +212,7 @@ def _profiles(subscriptions: DataFrame) -> pa.Table:
 
     found = subscriptions.groupBy(F.col("profile").alias("text")).agg(F.count("*").alias("n_subscribers")).toArrow()
     if not found.num_rows:
-        raise InputError("no subscription is left to measure with", name="subscriptions", hint="see the quarantine")
+        raise InputError("subscriptions must have at least one valid row, got none", name="subscriptions")
     # As Python sorts them, by code points.
     texts, counts = zip(
         *sorted(zip(*(found[c].to_pylist() for c in ("text", "n_subscribers")), strict=True)), strict=True
@@ -216,16 +225,16 @@ def _profiles(subscriptions: DataFrame) -> pa.Table:
 def _write_statistics(
     sums: DataFrame,
     holders: DataFrame,
-    over: statistics.Span,
-    settings: Settings,
+    over: statistics.Totals,
+    settings: MeasureSettings,
     output: Output,
     pool: ThreadPoolExecutor,
 ) -> None:
     """Every table from the sums: small ones side by side, see `at_once`."""
-    n_profiles = np.arange(output.rows_of("profiles"))
-    output.write("profile_rates", profile_tables.profile_rates(n_profiles, over), ("profile",))
-    output.write("selectivity", profile_tables.selectivity(n_profiles, over), ("profile",))
-    classes = statistics.classes(sums).persist(StorageLevel.DISK_ONLY) if settings.key is None else None
+    messages, units, weight = over.of_profiles(output.rows_of("profiles"))
+    output.write("profile_rates", definitions.profile_rates(messages, units, over.seconds), ("profile",))
+    output.write("selectivity", definitions.selectivity(weight, over.weight), ("profile",))
+    classes = statistics.classes(sums).persist(StorageLevel.DISK_ONLY) if not settings.key else None
     flows = statistics.flows(sums, over, classes)
     pairs = statistics.flow_profile(sums, classes)
     interest = statistics.interest(pairs, holders).persist(StorageLevel.DISK_ONLY)
@@ -238,13 +247,14 @@ def _write_statistics(
         ("flows", flows, ("flow",)),
         ("flow_profile", pairs, ("flow", "profile")),
     ]
+    says = {"flows": key_metadata(settings.key)}
     if settings.overlap:
         tables.append(("overlap", statistics.overlap(sums, over), ("profile", "other")))
     large = {name for name, kind in PACKED.items() if over.most_rows.get(kind, 0) > PIECE}
     if classes is not None:
         tables.append(("classes", classes.select("flow", "profiles"), ("flow",)))
     try:
-        _write_all(tables, output, pool, large)
+        _write_all(tables, output, pool, large, says)
     finally:
         for kept in (of_flow, interest, classes):
             if kept is not None:
@@ -256,8 +266,17 @@ Made = tuple[str, DataFrame, tuple[str, ...]]
 PACKED = {"flow_profile": PAIR, "overlap": OVERLAP}
 
 
-def _write_all(tables: Sequence[Made], output: Output, pool: ThreadPoolExecutor, large: Collection[str]) -> None:
-    for written in [pool.submit(output.write, *table, large=table[0] in large) for table in tables]:
+def _write_all(
+    tables: Sequence[Made],
+    output: Output,
+    pool: ThreadPoolExecutor,
+    large: Collection[str],
+    says: Mapping[str, Mapping[str, str]],
+) -> None:
+    def write(name: str, rows: DataFrame, order: tuple[str, ...]) -> None:
+        output.write(name, rows, order, large=name in large, metadata=says.get(name))
+
+    for written in [pool.submit(write, *table) for table in tables]:
         written.result()
 
 
@@ -275,12 +294,12 @@ def _tree_demand(tree: DataFrame, demand: DataFrame, output: Output) -> None:
     output.write("tree_demand", tree_demand(demand, Tree(parents), names), ("node",))
 
 
-def _query_sizes(messages: DataFrame, queries: DataFrame, settings: Settings, output: Output) -> None:
+def _query_sizes(messages: DataFrame, queries: DataFrame, settings: MeasureSettings, output: Output) -> None:
     from narrowcast.profiles import Matcher, Profile
 
     texts = sorted({row["profile"] for row in queries.select("profile").distinct().collect()})
     if not texts:
-        raise InputError("no query is left to measure", name="queries", hint="see the quarantine")
+        raise InputError("queries must have at least one valid row, got none", name="queries")
     numbered = queries.sparkSession.createDataFrame(list(enumerate(texts)), "number bigint, profile string")
     named = queries.join(numbered, "profile").select("query", "client", F.col("number").alias("profile"))
     output.write("query_sizes", query_sizes(messages, named, Matcher(texts)), ("query", "client"))

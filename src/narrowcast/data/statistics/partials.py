@@ -72,7 +72,7 @@ class Partials:
     together: SparseSums = field(default_factory=lambda: SparseSums.none(1))
     class_sums: dict[bytes, Ints] = field(default_factory=dict)
     class_members: int = 0
-    waiting: list[_Batch] = field(default_factory=list)
+    waiting: list[_Waiting] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.profiles: Ints = np.zeros((self.n_profiles, 3), np.int64)
@@ -90,7 +90,7 @@ class Partials:
             starts: Ints = np.flatnonzero(np.diff(rows, prepend=-1))
             self._add_classes(rows, cols, starts, values)
         if codes is not None or self.overlap:
-            self.waiting.append(_Batch(matches, values, codes))
+            self.waiting.append(_Waiting(matches, values, codes))
             if sum(batch.matches.cols.size for batch in self.waiting) > FOLD:
                 self._fold()
 
@@ -167,7 +167,7 @@ class Partials:
         self.__init__(self.n_profiles, self.classes, self.overlap, self.most)  # type: ignore[misc]
 
 
-class _Batch(NamedTuple):
+class _Waiting(NamedTuple):
     """Messages whose matches are not in the sparse sums yet."""
 
     matches: Matches

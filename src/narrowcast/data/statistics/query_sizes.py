@@ -42,10 +42,10 @@ def grid(messages: DataFrame, attributes: Sequence[str], *, cells: int = 32) -> 
     lat. Cells hold their low end, the last one both ends. A message that lacks an attribute is in none.
     """
     if cells < 1:
-        raise InputError(f"cells is {cells}; a grid needs at least 1", name="cells", got=cells)
+        raise InputError(f"cells must be at least 1, got {cells}", name="cells", got=cells)
     for name in attributes:
         if name not in messages.columns:
-            raise InputError(f"the messages have no attribute {name!r} for the grid", name="grid", got=name)
+            raise InputError(f"grid must be attributes of the messages, got {name!r}", name="grid", got=name)
     finite = [F.col(f"`{a}`").try_cast("double") for a in attributes]
     usable = [c.isNotNull() & ~F.isnan(c) & (F.abs(c) != float("inf")) for c in finite]
     held = messages.where(reduce(lambda a, b: a & b, usable)) if usable else messages

@@ -1,23 +1,30 @@
-"""From the sums of a followed log to the tables of a snapshot: the definitions of `statistics`, on one machine."""
+"""From the sums of a followed log to the tables of a snapshot, by `definitions`, on one machine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from narrowcast.data.statistics.partials import BYTE, FLOW, OVERLAP, PAIR, PROFILE, TOTAL, WEIGHT
-from narrowcast.data.statistics.state import State
+from narrowcast.data.statistics.definitions import (
+    flow_columns,
+    overlap_columns,
+    pair_columns,
+    profile_rates,
+    recent_seconds,
+    selectivity,
+)
+from narrowcast.data.statistics.partials import FLOW, OVERLAP, PAIR, PROFILE, TOTAL, WEIGHT
+from narrowcast.data.statistics.state import StreamState
 from narrowcast.model.snapshot import Snapshot
 
 Floats = NDArray[np.float64]
-Holders = Mapping[str, Sequence[str]]  # the subscribers of each profile, by its text
+HoldersByText = Mapping[str, Sequence[str]]  # the subscribers of each profile, by its text
 
 
-def snapshot(state: State, holders: Holders, *, key: Sequence[str], half_life_s: float | None) -> Snapshot:
+def snapshot(state: StreamState, holders: HoldersByText, *, key: Sequence[str], half_life_s: float | None) -> Snapshot:
     """The statistics now, for the profiles that somebody holds; profiles are numbered in the order of their texts."""
     return _Tables(state, holders, half_life_s).snapshot(tuple(key))
 
@@ -25,7 +32,7 @@ def snapshot(state: State, holders: Holders, *, key: Sequence[str], half_life_s:
 class _Tables:
     """The sums with what every table needs: the profiles' places in the order of texts, and weights as of now."""
 
-    def __init__(self, state: State, holders: Holders, half_life_s: float | None) -> None:
+    def __init__(self, state: StreamState, holders: HoldersByText, half_life_s: float | None) -> None:
         self.state, self.half_life_s = state, half_life_s
         self.texts = sorted(text for text in state.numbers if holders.get(text))
         self.holders = [sorted(set(holders[text])) for text in self.texts]
@@ -35,6 +42,8 @@ class _Tables:
         self.seconds = None if first is None or newest is None else (newest - first) / 1e6 or None
         self.grown = self._since_newest()
         self.sums = {kind: self._of(kind) for kind in (TOTAL, PROFILE, FLOW, PAIR, OVERLAP)}
+        self.total = float(self.weight(self.sums[TOTAL]).sum())
+        self.own = self._dense(self.weight(self.sums[PROFILE]), self.sums[PROFILE])
 
     def _since_newest(self) -> float:
         """What weighs 1 at the anchor, as of the newest message."""
@@ -55,7 +64,6 @@ class _Tables:
 
     def snapshot(self, key: tuple[str, ...]) -> Snapshot:
         total, state = self.sums[TOTAL], self.state
-        self.total = float(self.weight(total).sum())
         pairs = self._flow_profile()
         tables = {
             "flows": self._flows(),
@@ -80,25 +88,9 @@ class _Tables:
 
     def _flows(self) -> Any:
         sums, weight = self.sums[FLOW], self.weight(self.sums[FLOW])
-        messages, size = sums["messages"].to_numpy(), sums["bytes"].to_numpy() / BYTE
-        columns = {
-            "flow": sums["flow"],
-            "rate": messages / (self.seconds or 1.0),
-            "size": size / messages,
-            "messages": messages,
-            "bytes": size,
-            "weight": weight,
-            "recent_rate": weight / self._recent_seconds(),
-        }
-        return _sorted(columns, "flow")
-
-    def _recent_seconds(self) -> float:
-        """What weights are a count over: of a steady flow, weight / this is its rate, however long the log is."""
-        seconds = self.seconds or 1.0
-        if self.half_life_s is None or self.seconds is None:
-            return seconds
-        mean = self.half_life_s / log(2)
-        return float(-mean * np.expm1(-seconds / mean))
+        made = flow_columns(sums["messages"].to_numpy(), sums["bytes"].to_numpy(), self.seconds)
+        recent = {"weight": weight, "recent_rate": weight / recent_seconds(self.seconds, self.half_life_s)}
+        return _sorted({"flow": sums["flow"], **made, **recent}, "flow")
 
     def _dense(self, values: NDArray[Any], sums: Any) -> NDArray[Any]:
         """By profile, 0 for those without a sum."""
@@ -108,15 +100,10 @@ class _Tables:
 
     def _by_profile(self) -> dict[str, Any]:
         sums = self.sums[PROFILE]
-        messages = self._dense(sums["messages"].to_numpy(), sums)
-        size = self._dense(sums["bytes"].to_numpy() / BYTE, sums)
-        self.own = self._dense(self.weight(sums), sums)
-        number, seconds = np.arange(len(self.texts)), self.seconds or 1.0
-        rates = {"rate": messages / seconds, "rate_bytes_s": size / seconds}
-        share = self.own / (self.total or 1.0)
+        messages, units = (self._dense(sums[name].to_numpy(), sums) for name in ("messages", "bytes"))
         return {
-            "profile_rates": _table({"profile": number, "messages": messages, "bytes": size} | rates),
-            "selectivity": _table({"profile": number, "weight": self.own, "selectivity": share}),
+            "profile_rates": profile_rates(messages, units, self.seconds),
+            "selectivity": selectivity(self.own, self.total, unit=1),
         }
 
     def _overlap(self) -> Any:
@@ -125,23 +112,16 @@ class _Tables:
         both = self.weight(sums)
         kept = (one >= 0) & (two >= 0) & (both > 0)
         one, two, both = one[kept], two[kept], both[kept]
-        own = self._dense(self.weight(self.sums[PROFILE]), self.sums[PROFILE])
-        first, second = np.minimum(one, two), np.maximum(one, two)
-        columns = {"profile": first, "other": second, "weight": both}
-        columns |= {"share": both / own[first], "share_of_other": both / own[second]}
+        columns = overlap_columns(np.minimum(one, two), np.maximum(one, two), both, self.own, unit=1)
         return _sorted(columns, "profile", "other")
 
     def _flow_profile(self) -> Any:
         sums = self.sums[PAIR]
         profile = self.place[sums["a"].to_numpy()]
         kept = profile >= 0
-        columns = {
-            "flow": sums["flow"].filter(kept),
-            "profile": profile[kept],
-            "messages": sums["messages"].to_numpy()[kept],
-            "bytes": sums["bytes"].to_numpy()[kept] / BYTE,
-            "weight": self.weight(sums)[kept],
-        }
+        made = pair_columns(sums["messages"].to_numpy()[kept], sums["bytes"].to_numpy()[kept])
+        weight = self.weight(sums)[kept]
+        columns = {"flow": sums["flow"].filter(kept), "profile": profile[kept], **made, "weight": weight}
         return _sorted(columns, "flow", "profile")
 
     def _profiles(self) -> Any:

@@ -39,7 +39,7 @@ def empty_sums() -> Any:
 
 
 @dataclass(frozen=True)
-class State:
+class StreamState:
     """The sums after micro-batch `batch`. `position` is the last entry of each shard that is in them."""
 
     batch: int = -1
@@ -51,7 +51,7 @@ class State:
     next_number: int = 0
     sums: Any = field(default_factory=empty_sums)
 
-    def with_profiles(self, texts: Sequence[str]) -> State:
+    def with_profiles(self, texts: Sequence[str]) -> StreamState:
         """The state for these profiles: new ones begin with nothing, of others every sum is dropped."""
         wanted = set(texts)
         kept = {text: number for text, number in self.numbers.items() if text in wanted}
@@ -62,7 +62,7 @@ class State:
             sums = _only(sums, np.array([-1, *kept.values()], np.int64))
         return replace(self, numbers=numbers, next_number=self.next_number + len(new), sums=sums)
 
-    def at(self, anchor: int | None) -> State:
+    def at(self, anchor: int | None) -> StreamState:
         """The same as of a later anchor."""
         if anchor is None or anchor <= (self.anchor if self.anchor is not None else anchor - 1):
             return self
@@ -70,7 +70,7 @@ class State:
             return replace(self, anchor=anchor)
         return replace(self, anchor=anchor, sums=_decayed(self.sums, anchor - self.anchor))
 
-    def plus(self, sums: Sequence[Any], span: Span, batch: int) -> State:
+    def plus(self, sums: Sequence[Any], span: BatchSpan, batch: int) -> StreamState:
         """With the sums of a micro-batch, which are as of the state's anchor."""
         return replace(
             self,
@@ -81,7 +81,7 @@ class State:
             sums=_added(self.sums, *sums),
         )
 
-    def without_the_forgotten(self) -> State:
+    def without_the_forgotten(self) -> StreamState:
         """Without flows and pairs that have decayed to nothing; totals stay."""
         import pyarrow.compute as pc
 
@@ -91,7 +91,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class BatchSpan:
     """What a micro-batch covers: messages, how many bear a time, the first and last of these, and where it ends."""
 
     messages: int = 0
@@ -188,7 +188,7 @@ def _least(*times: int | None) -> int | None:
 # On disk: a folder for each of the last micro-batches, whole or not there.
 
 
-def save(state: State, folder: Path) -> None:
+def save(state: StreamState, folder: Path) -> None:
     """Write the state after a micro-batch beside the ones before it, of which the last stay."""
     import pyarrow.parquet as pq
 
@@ -203,20 +203,20 @@ def save(state: State, folder: Path) -> None:
         shutil.rmtree(folder / f"state-{batch:08d}", ignore_errors=True)
 
 
-def load(folder: Path) -> State:
+def load(folder: Path) -> StreamState:
     """The newest state in a folder; where there is none, that of an empty log."""
     import pyarrow.parquet as pq
 
     batches = _batches(folder)
     if not batches:
-        return State()
+        return StreamState()
     place = folder / f"state-{batches[-1]:08d}"
     try:
         head = json.loads((place / HEAD).read_text(encoding="utf-8"))
         sums = pq.read_table(place / SUMS)
     except (OSError, ValueError) as error:
         raise InputError(f"{place}: the state cannot be read: {error}", name="checkpoint", got=str(place)) from None
-    return State(**head | {"position": {int(k): v for k, v in head["position"].items()}}, sums=sums)
+    return StreamState(**head | {"position": {int(k): v for k, v in head["position"].items()}}, sums=sums)
 
 
 def _batches(folder: Path) -> list[int]:

@@ -58,7 +58,7 @@ class Present:
         try:
             Profile.parse(text)
         except ProfileError as error:
-            log.warning("a subscription is left out: %s", error)
+            log.warning("ignoring a subscription whose profile cannot be parsed: %s", error)
             self._bad.add(text)
             return False
         return True

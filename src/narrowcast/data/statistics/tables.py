@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.data.statistics import partials as p
-from narrowcast.data.statistics import profile_tables
+from narrowcast.data.statistics.definitions import OVERLAP_SCHEMA, flow_columns, overlap_columns, pair_columns
 from narrowcast.data.statistics.merge import merged
 from narrowcast.data.statistics.partials import Ints
 from narrowcast.data.statistics.sparse_sums import COLUMN_BYTES, SparseSums
@@ -23,7 +23,7 @@ SUMS = ("messages", "bytes", "weight")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class Totals:
     """What the messages amount to: how many, their bytes and weight, over how many seconds.
 
     Without times `seconds` is None and rates are messages of the whole log. `by_profile` has a row
@@ -39,19 +39,15 @@ class Span:
     most_rows: Mapping[str, int] = field(default_factory=dict)
     by_profile: Ints = field(default_factory=lambda: np.zeros((0, 3), np.int64), compare=False)
 
-    @property
-    def per(self) -> float:
-        return self.seconds or 1.0
-
-    def of_profiles(self, profiles: Ints) -> Ints:
-        """The rows of these profiles; zeros for one that matched nothing."""
-        known = profiles < len(self.by_profile)
-        found = np.zeros((profiles.size, 3), np.int64)
-        found[known] = self.by_profile[profiles[known]]
-        return found
+    def of_profiles(self, n: int) -> tuple[Ints, Ints, Ints]:
+        """Messages, bytes and weight of the first n profiles; zeros for one that matched nothing."""
+        found = np.zeros((3, n), np.int64)
+        known = self.by_profile[:n]
+        found[:, : len(known)] = known.T
+        return found[0], found[1], found[2]
 
 
-def span(partials: DataFrame, seconds: float | None) -> Span:
+def totals(partials: DataFrame, seconds: float | None) -> Totals:
     """The totals, collected, and those of each profile, in one job over all partials."""
     profile_of = F.when(F.col("kind") == p.PROFILE, F.col("a")).alias("a")
     counts = (F.lit(1).alias("n"), F.coalesce(F.length("others"), F.lit(0)).alias("packed"))
@@ -64,7 +60,7 @@ def span(partials: DataFrame, seconds: float | None) -> Span:
     messages, size, weight = sums[kinds == p.TOTAL].sum(axis=0).tolist()
     packed = rows["packed"].to_numpy()
     most = {kind: int(packed[kinds == kind].sum()) // COLUMN_BYTES for kind in (p.PAIR, p.OVERLAP)}
-    return Span(messages, size, weight, seconds, sum(rows["n"].to_pylist()), most, by_profile)
+    return Totals(messages, size, weight, seconds, sum(rows["n"].to_pylist()), most, by_profile)
 
 
 def _summed(frame: DataFrame, *by: str, also: Sequence[str] = ()) -> DataFrame:
@@ -75,46 +71,21 @@ def _of(partials: DataFrame, kind: str) -> DataFrame:
     return partials.where(F.col("kind") == kind)
 
 
-def _bytes() -> Column:
-    return F.col("bytes") / F.lit(float(p.BYTE))
-
-
-def profile_rates(partials: DataFrame, profiles: DataFrame, over: Span) -> DataFrame:
-    """How fast what each profile matches flows: profile, messages, bytes, rate, rate_bytes_s."""
-    return partials.sparkSession.createDataFrame(profile_tables.profile_rates(_numbers(profiles), over))
-
-
-def selectivity(partials: DataFrame, profiles: DataFrame, over: Span) -> DataFrame:
-    """The decayed share of the messages in the window that each profile matches: profile, weight, selectivity."""
-    return partials.sparkSession.createDataFrame(profile_tables.selectivity(_numbers(profiles), over))
-
-
-def _numbers(profiles: DataFrame) -> Ints:
-    found: Ints = profiles.select("profile").toArrow()["profile"].to_numpy()
-    return found
-
-
-def overlap(partials: DataFrame, over: Span | None = None) -> DataFrame:
+def overlap(partials: DataFrame, over: Totals | None = None) -> DataFrame:
     """How much of what one profile matches another matches too, decayed; only pairs that do occur.
 
-    profile < other; `share` is O[profile][other] of the profile's own weight, `share_of_other` the
-    other way round. `over` are the totals, if they are known already.
+    `over` are the totals, if they are known already.
     """
-    totals = over or span(partials, None)
-    own = partials.sparkSession.sparkContext.broadcast(totals.by_profile[:, 2])
+    known = over or totals(partials, None)
+    own = partials.sparkSession.sparkContext.broadcast(known.by_profile[:, 2])
 
     def rows(profile: pa.Array, sums: SparseSums) -> pa.RecordBatch:
         import pyarrow as pa
 
-        mine = np.repeat(profile.to_numpy(), np.diff(sums.start))
-        both, weight = sums.values[:, 0], own.value
-        shares = {"share": both / weight[mine], "share_of_other": both / weight[sums.cols]}
-        return pa.RecordBatch.from_pydict(
-            {"profile": mine, "other": sums.cols.astype(np.int64), "weight": both / float(p.WEIGHT), **shares}
-        )
+        mine, other = np.repeat(profile.to_numpy(), np.diff(sums.start)), sums.cols.astype(np.int64)
+        return pa.RecordBatch.from_pydict(overlap_columns(mine, other, sums.values[:, 0], own.value))
 
-    schema = "profile bigint, other bigint, weight double, share double, share_of_other double"
-    return merged(_of(partials, p.OVERLAP), "a", 1, rows, schema)
+    return merged(_of(partials, p.OVERLAP), "a", 1, rows, OVERLAP_SCHEMA)
 
 
 def classes(partials: DataFrame) -> DataFrame:
@@ -130,24 +101,23 @@ def classes(partials: DataFrame) -> DataFrame:
     )
 
 
-def flows(partials: DataFrame, over: Span, found_classes: DataFrame | None = None) -> DataFrame:
+def flows(partials: DataFrame, over: Totals, found_classes: DataFrame | None = None) -> DataFrame:
     """The flows that came by: flow, rate (messages a second), size (mean bytes), messages, bytes."""
     sums = _summed(_of(partials, p.FLOW), "flow") if found_classes is None else found_classes
-    size = F.when(F.col("messages") > 0, _bytes() / F.col("messages"))
-    rate = F.col("messages") / F.lit(over.per)
-    return sums.select("flow", rate.alias("rate"), size.alias("size"), "messages", _bytes().alias("bytes"))
+    return sums.select("flow", *_named(flow_columns(F.col("messages"), F.col("bytes"), over.seconds)))
 
 
 def flow_profile(partials: DataFrame, found_classes: DataFrame | None = None) -> DataFrame:
     """Which profiles match messages of which flow, and how many: flow, profile, messages, bytes."""
+    sums = pair_sums(partials) if found_classes is None else found_classes
+    profile = F.col("profile")
     if found_classes is not None:
-        return found_classes.select(
-            "flow",
-            F.explode(F.col("profiles").cast("array<bigint>")).alias("profile"),
-            "messages",
-            _bytes().alias("bytes"),
-        )
-    return pair_sums(partials).select("flow", "profile", "messages", _bytes().alias("bytes"))
+        profile = F.explode(F.col("profiles").cast("array<bigint>")).alias("profile")
+    return sums.select("flow", profile, *_named(pair_columns(F.col("messages"), F.col("bytes"))))
+
+
+def _named(columns: Mapping[str, Column]) -> list[Column]:
+    return [column.alias(name) for name, column in columns.items()]
 
 
 def pair_sums(partials: DataFrame) -> DataFrame:

@@ -27,7 +27,7 @@ SIZE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class TreeWalk:
     """A tree in the order of a walk, ready for lowest common ancestors.
 
     `place[v]` is v's number in the walk; `jumps[k]` the range minimum table over the walk's depths.
@@ -39,7 +39,7 @@ class Walk:
     jumps: tuple[Ints, ...]
 
     @classmethod
-    def of(cls, tree: Tree) -> Walk:
+    def of(cls, tree: Tree) -> TreeWalk:
         size = np.ones(tree.n, np.int64)
         for v in tree.order[::-1].tolist():
             if tree.parents[v] >= 0:
@@ -83,7 +83,7 @@ def tree_demand(demand: DataFrame, tree: Tree, names: Mapping[str, int]) -> Data
     tree itself is held by the driver.
     """
     spark = demand.sparkSession
-    walk = Walk.of(tree)
+    walk = TreeWalk.of(tree)
     shared = spark.sparkContext.broadcast(walk)
     size = F.coalesce(F.col("size"), F.lit(1.0)) if "size" in demand.columns else F.lit(1.0)
     index = spark.createDataFrame(
@@ -108,7 +108,7 @@ def tree_demand(demand: DataFrame, tree: Tree, names: Mapping[str, int]) -> Data
     return spark.createDataFrame(_below(sums, walk, names), "node string, items bigint, size double")
 
 
-def marks(demand: pa.Table, walk: Walk) -> tuple[Ints, Ints]:
+def marks(demand: pa.Table, walk: TreeWalk) -> tuple[Ints, Ints]:
     """+1 at each leaf and −1 at each meeting point, counted and by size, for whole items in order."""
     item = demand.column("item").combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
     place = demand.column("place").to_numpy()
@@ -125,7 +125,7 @@ def marks(demand: pa.Table, walk: Walk) -> tuple[Ints, Ints]:
     return items, sizes
 
 
-def _below(sums: list[Any], walk: Walk, names: Mapping[str, int]) -> list[tuple[str, int, float]]:
+def _below(sums: list[Any], walk: TreeWalk, names: Mapping[str, int]) -> list[tuple[str, int, float]]:
     """Sums over everything below each vertex, from the leaves up: the walk backwards."""
     totals = np.zeros((walk.place.size, 2), np.int64)
     for row in sums:

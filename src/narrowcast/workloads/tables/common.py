@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from narrowcast.model import Interest, Topology
 from narrowcast.model.arrays import Floats, Ints
+from narrowcast.model.tables import with_key
 from narrowcast.workloads.overlay_clients import START_US, names_of
 from narrowcast.workloads.tables import faults, schemas
-from narrowcast.workloads.tables.source import BATCH, Source, pick, table_source
+from narrowcast.workloads.tables.source import BATCH, TableSource, pick, table_source
 
 
-def interest_sources(interest: Interest, sizes: Floats, *, rate: float) -> list[Source]:
-    """The flows, at `rate` messages a second in all, and who wants them."""
+def interest_sources(interest: Interest, sizes: Floats, *, rate: float, key: str) -> list[TableSource]:
+    """The flows, at `rate` messages a second in all, and who wants them; `key` is the attribute that names a flow."""
     flow_names = pa.array(interest.flow_names or [f"flow{k}" for k in range(interest.n_flows)])
     user_names = pa.array(interest.user_names or [f"user{u}" for u in range(interest.n_users)])
     flows = {"flow": flow_names, "rate": interest.rates * (rate / interest.rates.sum()), "size": sizes}
@@ -30,12 +31,12 @@ def interest_sources(interest: Interest, sizes: Floats, *, rate: float) -> list[
             yield pa.RecordBatch.from_arrays(columns, schema=schemas.INTEREST)
 
     return [
-        table_source("flows", flows, schemas.FLOWS, faults.FLOW_FAULTS, faults.FLOW_TEXT_FAULTS),
-        Source("interest", schemas.INTEREST, interest.n_pairs, pairs, faults.INTEREST_FAULTS),
+        table_source("flows", flows, with_key(schemas.FLOWS, [key]), faults.FLOW_FAULTS, faults.FLOW_TEXT_FAULTS),
+        TableSource("interest", schemas.INTEREST, interest.n_pairs, pairs, faults.INTEREST_FAULTS),
     ]
 
 
-def topology_sources(topology: Topology) -> list[Source]:
+def topology_sources(topology: Topology) -> list[TableSource]:
     """The links and the brokers' roles."""
     names = names_of(topology)
     ends = names[topology.edges]
@@ -52,7 +53,7 @@ def topology_sources(topology: Topology) -> list[Source]:
     ]
 
 
-def message_source(schema: pa.Schema, n: int, columns: Callable[[int, int], Sequence[Any]]) -> Source:
+def message_source(schema: pa.Schema, n: int, columns: Callable[[int, int], Sequence[Any]]) -> TableSource:
     """Messages whose columns after `ts` come from `columns(batch number, rows)`; times from `ts_column`."""
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -61,7 +62,7 @@ def message_source(schema: pa.Schema, n: int, columns: Callable[[int, int], Sequ
             cast = [a if isinstance(a, pa.Array) else pa.array(a, t) for a, t in zip(arrays, schema.types, strict=True)]
             yield pa.RecordBatch.from_arrays(cast, schema=schema)
 
-    return Source("messages", schema, n, batches, faults.MESSAGE_FAULTS, faults.MESSAGE_TEXT_FAULTS)
+    return TableSource("messages", schema, n, batches, faults.MESSAGE_FAULTS, faults.MESSAGE_TEXT_FAULTS)
 
 
 def times(rng: np.random.Generator, batch: int, rows: int, rate: float) -> pa.Array:

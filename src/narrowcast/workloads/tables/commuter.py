@@ -14,7 +14,7 @@ from narrowcast.workloads.commuter import HOUR, SLOT, Commuter, commuter
 from narrowcast.workloads.overlay_clients import START_US
 from narrowcast.workloads.tables import faults, schemas
 from narrowcast.workloads.tables.common import by_rate, interest_sources, shares
-from narrowcast.workloads.tables.source import BATCH, Source, batch_rng, pick, row_batches
+from narrowcast.workloads.tables.source import BATCH, TableSource, batch_rng, pick, row_batches
 
 MESSAGES = pa.schema([("ts", schemas.TIME), ("topic", pa.string()), ("value", pa.float64()), ("size", pa.int64())])
 WISHES = pa.schema(
@@ -35,7 +35,7 @@ def commuter_tables(
     nights: float = 0.1,
     noise: float = 0.1,
     hours: float = 24.0,
-) -> list[Source]:
+) -> list[TableSource]:
     """`topic IN (…)` for home, for work and for always; `wishes` says from when until when each of them holds."""
     hours = number("hours", hours, low=0.25)
     day = commuter(users, sites, topics, seed, wishes=wishes, swing=swing, nights=nights, noise=noise, churn=0.0)
@@ -43,10 +43,10 @@ def commuter_tables(
     plain = schemas.PLAIN_SUBSCRIPTIONS
     always = faults.subscription_faults(with_node=False, with_bound=False)
     return [
-        Source("subscriptions", plain, None, lambda: row_batches(plain, ((u, t) for u, t, _ in texts)), always),
-        Source("wishes", WISHES, None, lambda: row_batches(WISHES, _held(day, texts, hours))),
+        TableSource("subscriptions", plain, None, lambda: row_batches(plain, ((u, t) for u, t, _ in texts)), always),
+        TableSource("wishes", WISHES, None, lambda: row_batches(WISHES, _held(day, texts, hours))),
         _messages(day, whole("messages", messages), hours, seed),
-        *interest_sources(day.at(12 * HOUR), np.full(day.base.size, 200.0), rate=float(day.base.sum())),
+        *interest_sources(day.at(12 * HOUR), np.full(day.base.size, 200.0), rate=float(day.base.sum()), key="topic"),
     ]
 
 
@@ -82,7 +82,7 @@ def _held(day: Commuter, texts: list[tuple[str, str, int]], hours: float) -> Ite
                 yield name, text, midnight + timedelta(seconds=since), midnight + timedelta(seconds=until)
 
 
-def _messages(day: Commuter, n: int, hours: float, seed: int) -> Source:
+def _messages(day: Commuter, n: int, hours: float, seed: int) -> TableSource:
     """So many messages in all, spread over the time and the topics by their rates."""
     slots = np.arange(round(hours * HOUR / SLOT))
     cumulative = [shares(day.at(slot * SLOT).rates) for slot in slots]
@@ -103,4 +103,4 @@ def _messages(day: Commuter, n: int, hours: float, seed: int) -> Source:
                        pa.array(rng.integers(50, 1000, rows))]  # fmt: skip
             yield pa.RecordBatch.from_arrays(columns, schema=MESSAGES)
 
-    return Source("messages", MESSAGES, n, batches, faults.MESSAGE_FAULTS, faults.MESSAGE_TEXT_FAULTS)
+    return TableSource("messages", MESSAGES, n, batches, faults.MESSAGE_FAULTS, faults.MESSAGE_TEXT_FAULTS)

@@ -24,7 +24,7 @@ from narrowcast.workloads.tables.common import (
     topology_sources,
 )
 from narrowcast.workloads.tables.lists import blocks, quoted
-from narrowcast.workloads.tables.source import Source, batch_rng, pick, row_batches
+from narrowcast.workloads.tables.source import TableSource, batch_rng, pick, row_batches
 
 RATE = 10_000.0
 KINDS = ("trade", "quote", "news")
@@ -59,7 +59,7 @@ def market_tables(
     decay: float = 8.0,
     top_share: float | None = None,
     brokers: int = 60,
-) -> list[Source]:
+) -> list[TableSource]:
     """Subscriptions and messages of a stock market on an overlay, with the flows and interest behind them."""
     shape = market_shape(symbols, markets, decay=decay, top_share=top_share)
     interest = market(
@@ -69,7 +69,7 @@ def market_tables(
     roles = np.array(topology.roles)
     gateways, publishers = names_of(topology)[roles == "gateway"], names_of(topology)[roles == "source"]
     sizes = np.full(interest.n_flows, 90.0)  # the mean over trades, quotes and news
-    subscriptions = Source(
+    subscriptions = TableSource(
         "subscriptions",
         schemas.SUBSCRIPTIONS,
         None,
@@ -81,7 +81,7 @@ def market_tables(
     return [
         subscriptions,
         message_source(MESSAGES, messages, feed.columns),
-        *interest_sources(interest, sizes, rate=RATE),
+        *interest_sources(interest, sizes, rate=RATE, key="symbol"),
         *topology_sources(topology),
     ]
 

@@ -18,8 +18,8 @@ from narrowcast.workloads.rectangles import published_space, rectangles
 from narrowcast.workloads.tables import faults, schemas
 from narrowcast.workloads.tables.common import message_source, times, topology_sources
 from narrowcast.workloads.tables.lists import PER_PROFILE, condition_of
-from narrowcast.workloads.tables.source import Source, batch_rng, pick, row_batches, table_source
-from narrowcast.workloads.tree_demand import TreeDemand, tree_demand
+from narrowcast.workloads.tables.source import TableSource, batch_rng, pick, row_batches, table_source
+from narrowcast.workloads.tree_demand import TreeWorkload, tree_demand
 
 RATE = 1000.0
 ITEMS = pa.schema([("ts", schemas.TIME), ("item", pa.string()), ("size", pa.int64())])
@@ -47,7 +47,7 @@ def tree_demand_tables(
     p: float | None = None,
     q: float | None = None,
     mean: float = 0.2,
-) -> list[Source]:
+) -> list[TableSource]:
     """A complete binary tree with a user at each leaf; `users` is rounded up to a power of two."""
     levels = (whole("users", users, low=2) - 1).bit_length() + 1
     drawn = tree_demand(demand, levels=levels, items=items, p=p, q=q, mean=mean, seed=seed)
@@ -63,7 +63,7 @@ def tree_demand_tables(
         chosen = pick(item_names, rng.integers(items, size=n))
         return [times(rng, batch, n, RATE), chosen, rng.integers(50, 1000, n)]
 
-    subscriptions = Source(
+    subscriptions = TableSource(
         "subscriptions",
         schemas.PLACED_SUBSCRIPTIONS,
         None,
@@ -78,7 +78,7 @@ def tree_demand_tables(
     ]
 
 
-def _item_lists(drawn: TreeDemand) -> Iterator[tuple[str, str, str]]:
+def _item_lists(drawn: TreeWorkload) -> Iterator[tuple[str, str, str]]:
     names = [f"'item{j}'" for j in range(drawn.items)]
     for i, leaf in enumerate(drawn.tree.leaves.tolist()):
         mine = [names[j] for j in np.flatnonzero(drawn.wants[i])]
@@ -95,7 +95,7 @@ def overlay_tables(
     model: str = "waxman",
     selectivity: float = 2.0,
     overlap: float = 0.1,
-) -> list[Source]:
+) -> list[TableSource]:
     """An overlay with clients at its gateways; a fifth of them with a latency bound that the overlay can keep."""
     topology = overlay(brokers, model, seed=seed)
     roles, names = np.array(topology.roles), names_of(topology)
@@ -151,7 +151,7 @@ def rectangles_tables(
     sf: float = 0.3,
     df: float = 100.0,
     space: float | None = None,
-) -> list[Source]:
+) -> list[TableSource]:
     """Range queries of `users` clients over points spread evenly, by default one per unit of area."""
     boxes = np.round(rectangles(users, cf, sf, df, space=space, seed=seed), 3)
     width = published_space(users) if space is None else float(space)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from narrowcast.workloads.tables.sink import Inserts
-from narrowcast.workloads.tables.source import Row, Source
+from narrowcast.workloads.tables.source import Row, TableSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Planted:
 class Planter:
     """Adds ⌈share·rows⌉ bad rows to a table, of every kind in turn; the good rows stay as they were."""
 
-    def __init__(self, source: Source, file: str, share: float, seed: int, *, typed: bool) -> None:
+    def __init__(self, source: TableSource, file: str, share: float, seed: int, *, typed: bool) -> None:
         faults = dict(source.faults) | ({} if typed else dict(source.text_faults))
         self.source, self.file, self.share = source, file, share
         self.kinds = list(faults.items())

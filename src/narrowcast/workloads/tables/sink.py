@@ -21,7 +21,7 @@ from narrowcast.workloads.tables.source import Row
 Inserts = Sequence[tuple[int, Row]]
 
 
-class Sink(Protocol):
+class TableSink(Protocol):
     """One open file."""
 
     typed: bool
@@ -88,7 +88,7 @@ class JsonlSink:
         self.file.close()
 
 
-def open_sink(path: Path, schema: pa.Schema, *, planting: bool) -> Sink:
+def open_sink(path: Path, schema: pa.Schema, *, planting: bool) -> TableSink:
     """The sink for a file's ending."""
     if path.suffix == ".parquet":
         return ParquetSink(path, schema)

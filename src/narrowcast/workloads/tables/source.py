@@ -19,7 +19,7 @@ Fault = Callable[[Row, int], Row]
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class TableSource:
     """A table made batch by batch, so that its size does not matter; `rows` is None where only writing will tell."""
 
     name: str
@@ -37,14 +37,14 @@ def table_source(
     schema: pa.Schema,
     faults: Mapping[str, Fault],
     text_faults: Mapping[str, Fault] | None = None,
-) -> Source:
+) -> TableSource:
     """A small table that is at hand as a whole."""
     arrays = [
         a if isinstance(a, pa.Array) else pa.array(a, kind)
         for a, kind in zip((columns[name] for name in schema.names), schema.types, strict=True)
     ]
     table = pa.table(arrays, schema=schema)
-    return Source(name, schema, table.num_rows, lambda: iter(table.to_batches(BATCH)), faults, text_faults or {})
+    return TableSource(name, schema, table.num_rows, lambda: iter(table.to_batches(BATCH)), faults, text_faults or {})
 
 
 def row_batches(schema: pa.Schema, rows: Iterator[Sequence[Any]]) -> Iterator[pa.RecordBatch]:

@@ -20,7 +20,7 @@ from narrowcast.workloads.tables.common import (
     times,
 )
 from narrowcast.workloads.tables.lists import blocks, quoted
-from narrowcast.workloads.tables.source import Source, batch_rng, pick, row_batches
+from narrowcast.workloads.tables.source import TableSource, batch_rng, pick, row_batches
 
 RATE = 1000.0
 LEVELS = ("debug", "info", "warning", "error")
@@ -37,7 +37,7 @@ MESSAGES = pa.schema(
 
 def random_tables(
     *, messages: int = 100_000, users: int = 250, seed: int = 0, flows: int = 10_000, share: float = 0.03
-) -> list[Source]:
+) -> list[TableSource]:
     """Topics picked at random: `topic IN (…)`, in several profiles per subscriber."""
     interest = random(flows, users, share, seed, names=True)
     return _tables(interest, lambda: _lists(interest), messages, seed)
@@ -45,13 +45,13 @@ def random_tables(
 
 def mechanical_tables(
     *, messages: int = 100_000, users: int = 79, seed: int = 0, topics: int = 6100, skew: float = 0.0
-) -> list[Source]:
+) -> list[TableSource]:
     """A middleware cell: a process subscribes to all topics of its node, its role, … by a prefix."""
     interest = mechanical(users, topics, seed, skew=skew, names=True)
     return _tables(interest, lambda: _prefixes(interest), messages, seed)
 
 
-def _tables(interest: Interest, rows: Any, messages: int, seed: int) -> list[Source]:
+def _tables(interest: Interest, rows: Any, messages: int, seed: int) -> list[TableSource]:
     topics = pa.array(interest.flow_names)
     cumulative = shares(interest.rates)
 
@@ -66,7 +66,7 @@ def _tables(interest: Interest, rows: Any, messages: int, seed: int) -> list[Sou
             rng.integers(50, 1000, n),
         ]
 
-    subscriptions = Source(
+    subscriptions = TableSource(
         "subscriptions",
         schemas.PLAIN_SUBSCRIPTIONS,
         None,
@@ -77,7 +77,7 @@ def _tables(interest: Interest, rows: Any, messages: int, seed: int) -> list[Sou
     return [
         subscriptions,
         message_source(MESSAGES, messages, columns),
-        *interest_sources(interest, sizes, rate=RATE),
+        *interest_sources(interest, sizes, rate=RATE, key="topic"),
     ]
 
 

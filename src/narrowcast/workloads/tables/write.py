@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from narrowcast.model.tables import MANIFEST, key_in
 from narrowcast.model.whole_folder import whole_folder
 from narrowcast.workloads.checks import choice, share, whole
 from narrowcast.workloads.tables.commuter import commuter_tables
@@ -17,10 +18,10 @@ from narrowcast.workloads.tables.market import market_tables
 from narrowcast.workloads.tables.places import overlay_tables, rectangles_tables, tree_demand_tables
 from narrowcast.workloads.tables.plant import Planted, Planter
 from narrowcast.workloads.tables.sink import open_sink
-from narrowcast.workloads.tables.source import Source
+from narrowcast.workloads.tables.source import TableSource
 from narrowcast.workloads.tables.topics import mechanical_tables, random_tables
 
-TABLES: dict[str, Callable[..., list[Source]]] = {
+TABLES: dict[str, Callable[..., list[TableSource]]] = {
     "market": market_tables,
     "random": random_tables,
     "mechanical": mechanical_tables,
@@ -30,7 +31,7 @@ TABLES: dict[str, Callable[..., list[Source]]] = {
     "commuter": commuter_tables,
 }
 FORMATS = ("parquet", "csv", "jsonl")
-MANIFEST = "workload.json"
+HEAD = "workload.json"
 PLANTED = "planted.jsonl"
 
 #: Told (table, rows written so far, rows expected or None) after every batch.
@@ -38,7 +39,7 @@ Progress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenTable:
     """A table on disk: `rows` data rows in all, `planted` of them bad."""
 
     path: Path
@@ -58,7 +59,7 @@ def write(
     overwrite: bool = False,
     progress: Progress | None = None,
     **options: Any,
-) -> dict[str, Written]:
+) -> dict[str, WrittenTable]:
     """Write the full tables of a workload: subscriptions with profiles, a message log sorted by `ts`, and the rest.
 
     | kind | tables |
@@ -72,8 +73,9 @@ def write(
     Any size: messages are made and written in batches of 131,072, so memory does not grow with them.
     Everything else the workload's generator takes may be given as an option (`symbols=…`, `model=…`).
     Tables go to a temporary folder beside `out_dir` that is renamed when complete, with a `workload.json`
-    that says how they were made. A folder with something in it is refused; `overwrite` replaces
-    it, but only if it holds a workload. Same arguments, same rows.
+    that says how they were made and a `manifest.json` with the flow key: the attributes of a message that make
+    its flow, none for workloads without flows; Parquet says it in the metadata of flows too. A folder with
+    something in it is refused; `overwrite` replaces it, but only if it holds a workload. Same arguments, same rows.
 
     `bad_rows` adds that share of bad rows to every table, of each kind in turn, for testing quarantine:
     the good rows stay exactly as without it, and `planted.jsonl` lists table, file,
@@ -91,16 +93,18 @@ def write(
     whole("seed", seed)
     arguments = _arguments(kind, options, messages=messages, users=users, seed=seed)
     out = Path(out_dir)
-    with whole_folder(out, marker=MANIFEST, overwrite=overwrite) as partial:
+    with whole_folder(out, marker=HEAD, overwrite=overwrite) as partial:
         made, planted = {}, []
-        for source in TABLES[kind](**arguments):
+        sources = TABLES[kind](**arguments)
+        for source in sources:
             made[source.name], bad = _write_table(source, partial, format, bad_rows, seed, progress)
             planted += bad
         if bad_rows:
             lines = (json.dumps(asdict(p)) + "\n" for p in planted)
             (partial / PLANTED).write_text("".join(lines), encoding="utf-8")
-        _write_manifest(partial, kind, format, bad_rows, arguments, made)
-    return {name: Written(out / table.path.name, table.rows, table.planted) for name, table in made.items()}
+        _write_head(partial, kind, format, bad_rows, arguments, made)
+        _write_manifest(partial, sources)
+    return {name: WrittenTable(out / table.path.name, table.rows, table.planted) for name, table in made.items()}
 
 
 def _arguments(kind: str, options: dict[str, Any], **common: int | None) -> dict[str, Any]:
@@ -113,8 +117,8 @@ def _arguments(kind: str, options: dict[str, Any], **common: int | None) -> dict
 
 
 def _write_table(
-    source: Source, folder: Path, format: str, bad_rows: float, seed: int, progress: Progress | None
-) -> tuple[Written, list[Planted]]:
+    source: TableSource, folder: Path, format: str, bad_rows: float, seed: int, progress: Progress | None
+) -> tuple[WrittenTable, list[Planted]]:
     path = folder / f"{source.name}.{format}"
     sink = open_sink(path, source.schema, planting=bad_rows > 0)
     planter = Planter(source, path.name, bad_rows, seed, typed=sink.typed)
@@ -126,11 +130,11 @@ def _write_table(
     finally:
         sink.close()
     n_bad = len(planter.planted)
-    return Written(path, planter.good + n_bad, n_bad), planter.planted
+    return WrittenTable(path, planter.good + n_bad, n_bad), planter.planted
 
 
-def _write_manifest(
-    folder: Path, kind: str, format: str, bad_rows: float, arguments: dict[str, Any], made: dict[str, Written]
+def _write_head(
+    folder: Path, kind: str, format: str, bad_rows: float, arguments: dict[str, Any], made: dict[str, WrittenTable]
 ) -> None:
     content = {
         "kind": kind,
@@ -139,4 +143,11 @@ def _write_manifest(
         "bad_rows": bad_rows,
         "tables": {n: {"file": t.path.name, "rows": t.rows, "planted": t.planted} for n, t in made.items()},
     }
-    (folder / MANIFEST).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    (folder / HEAD).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _write_manifest(folder: Path, sources: Sequence[TableSource]) -> None:
+    """Which attributes of a message make its flow, for formats that cannot say it themselves."""
+    keys = (key_in(source.schema) for source in sources)
+    content = {"key": next((key for key in keys if key is not None), ())}
+    (folder / MANIFEST).write_text(json.dumps(content) + "\n", encoding="utf-8")

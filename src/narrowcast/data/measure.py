@@ -1,0 +1,141 @@
+"""`nc.measure`: from messages and subscriptions to the demand that plans are made for."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrowcast.data.ingest.key import check_key, chosen_key
+from narrowcast.model.demand import Demand
+from narrowcast.model.intake import read_measured
+from narrowcast.model.quarantine import Quarantine
+from narrowcast.model.tables import as_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from narrowcast.data.statistics.measure import MeasureSettings
+
+
+def measure(
+    messages: Any,
+    subscriptions: Any,
+    key: str | Sequence[str] | None = None,
+    *,
+    out: str | Path | None = None,
+    spark: SparkSession | None = None,
+    half_life_s: float | None = None,
+    window_s: float | None = None,
+    overlap: bool = True,
+    types: Mapping[str, str] | None = None,
+    strict: bool = False,
+    overwrite: bool = False,
+) -> Demand:
+    """Match messages with subscriptions on Spark: who wants which flow, and how fast each flows.
+
+    Parameters
+    ----------
+    messages : a path (Parquet, CSV, JSON lines, a folder of them), a pyarrow.Table, a pandas or a Spark DataFrame
+    subscriptions : the same, with the columns subscriber and profile
+    key : the attribute, or attributes, of a message that make its flow. None takes what the `manifest.json` beside
+        the messages says; without one, and for (), flows are content classes: messages that the same profiles match
+    out : the folder to write; None measures into a temporary one that lives as long as the demand
+    spark : the session to work in; None takes that of a Spark DataFrame, or the one of this process, which starts
+        in some seconds and stays for the next call
+    half_life_s, window_s : how selectivity and overlap weigh messages by age: half after so many seconds, none past
+    overlap : count the pairs of profiles that match the same messages
+    types : Spark types of attributes in text files, such as {"symbol": "string"}
+    strict : stop at the first bad row; otherwise bad rows go to the table `quarantine` of the folder
+    overwrite : replace an earlier result in `out`
+
+    Returns
+    -------
+    Demand : with its `key`, the `folder` of all measured tables, and fingerprints of them in `inputs`
+
+    Raises
+    ------
+    InputError : a key that is no column of the messages, a table that cannot be read, an `out` that is there already
+
+    Example
+    -------
+        demand = nc.measure("messages.parquet", "subscriptions.parquet", key="symbol")
+        plan = nc.plan(demand, groups=50, sessions=500)
+    """
+    given = {
+        "messages": _usable(messages, "messages"),
+        "subscriptions": _usable(subscriptions, "subscriptions", ("subscriber", "profile")),
+    }
+    chosen = _chosen(given["messages"], (key,) if isinstance(key, str) else key)
+    from narrowcast.data.spark.session import session
+    from narrowcast.data.statistics.match import Decay
+    from narrowcast.data.statistics.measure import MeasureSettings
+
+    decay = Decay(half_life_s, window_s)
+    settings = MeasureSettings(key=chosen, decay=decay, overlap=overlap, types=types, strict=strict)
+    running = spark or next((table.sparkSession for table in given.values() if _is_spark(table)), None) or session()
+    if out is not None:
+        return _measured(running, given, Path(out), settings, overwrite)
+    folder = Path(tempfile.mkdtemp(prefix="narrowcast-measured-"))
+    try:
+        demand = _measured(running, given, folder / "measured", settings, overwrite)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(demand, shutil.rmtree, folder, ignore_errors=True)
+    return demand
+
+
+def _usable(table: Any, name: str, columns: Sequence[str] = ()) -> Any:
+    """A path or a Spark DataFrame as it is, anything else as an Arrow table."""
+    return table if isinstance(table, str | Path) or _is_spark(table) else as_table(table, name=name, columns=columns)
+
+
+def _chosen(messages: Any, asked: Sequence[str] | None) -> tuple[str, ...]:
+    if isinstance(messages, str | Path):
+        return chosen_key(asked, messages)
+    key = tuple(asked or ())
+    check_key(key, messages.columns if _is_spark(messages) else messages.column_names)
+    return key
+
+
+def _measured(
+    spark: SparkSession, given: Mapping[str, Any], out: Path, settings: MeasureSettings, overwrite: bool
+) -> Demand:
+    from narrowcast.data.statistics.measure import measure_folder
+
+    with _sources(given) as sources:
+        measure_folder(spark, sources, out, settings, overwrite=overwrite)
+    return read_measured(out, Quarantine())
+
+
+@contextmanager
+def _sources(given: Mapping[str, Any]) -> Iterator[dict[str, str | Path]]:
+    """What Spark can read, while the block runs: paths as they are, frames as views, the rest as Parquet files."""
+    import pyarrow.parquet as pq
+
+    with ExitStack() as until, tempfile.TemporaryDirectory(prefix="narrowcast-inputs-") as folder:
+        sources: dict[str, str | Path] = {}
+        for name, table in given.items():
+            if isinstance(table, str | Path):
+                sources[name] = table
+            elif _is_spark(table):
+                view = f"narrowcast_{name}_{uuid.uuid4().hex}"
+                table.createTempView(view)
+                until.callback(table.sparkSession.catalog.dropTempView, view)
+                sources[name] = view
+            else:
+                sources[name] = Path(folder) / f"{name}.parquet"
+                # Spark knows no nanoseconds.
+                options = {"coerce_timestamps": "us", "allow_truncated_timestamps": True}
+                pq.write_table(table, sources[name], **options)
+        yield sources
+
+
+def _is_spark(table: Any) -> bool:
+    return type(table).__module__.startswith("pyspark.") and hasattr(table, "createTempView")
