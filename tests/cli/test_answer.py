@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from narrowcast.plans.queries import Client, read_answers
+from narrowcast.plans.queries.api import Client, read_answers
 
 CODE = "from narrowcast.cli import main; main()"
 

@@ -97,7 +97,7 @@ def test_neither_and_both_ways_to_give_profiles(messages: Path, capsys) -> None:
         (["match"], "messages"),
         (["profile", "a = 1", "--colour"], "--colour"),
         (["generate", "chaos", "--out", "x"], "'chaos' is not one of"),
-        (["generate", "market", "--out", "x", "--set", "symbols"], "has no value"),
+        (["generate", "market", "--out", "x", "--set", "symbols"], "--set expects NAME=VALUE"),
         (["generate", "market", "--out", "x", "--set", "sybmols=3"], "sybmols"),
         (["generate", "market", "--out", "x", "--set", "markets=many"], "whole number"),
         (["generate", "market", "--out", "x", "--messages", "some"], "'--messages'"),

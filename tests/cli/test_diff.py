@@ -12,14 +12,14 @@ import pytest
 
 from evaluate.plans import KINDS, MAKERS, channels_plan, some_interest
 from narrowcast import cli
-from narrowcast.evaluate import certify
-from narrowcast.model.plan import load, save
+from narrowcast.model.folder import read_tables, write_tables
+from narrowcast.plans.verbs import certify
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_plans_of_any_kind_are_compared(kind: str, tmp_path: Path, capsys: Any) -> None:
     for seed in (3, 4):
-        save(certify(MAKERS[kind](seed)), tmp_path / f"{seed}")
+        write_tables(certify(MAKERS[kind](seed)), tmp_path / f"{seed}")
     ask = ["diff", str(tmp_path / "3"), str(tmp_path / "4"), "--join-rate", "2"]
     assert cli.run([*ask, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -35,7 +35,7 @@ def test_two_plans_of_any_kind_are_compared(kind: str, tmp_path: Path, capsys: A
 def test_the_new_plan_can_be_written_with_the_old_numbers(tmp_path: Path, capsys: Any) -> None:
     interest = some_interest(np.random.default_rng(1), 10, 6)
     for seed in (3, 4):
-        save(certify(channels_plan(seed, interest)), tmp_path / f"{seed}")
+        write_tables(certify(channels_plan(seed, interest)), tmp_path / f"{seed}")
     out = tmp_path / "next"
     assert cli.run(["diff", str(tmp_path / "3"), str(tmp_path / "4"), "--out", str(out)]) == 0
     assert cli.run(["check", str(out)]) == 0
@@ -46,9 +46,9 @@ def test_the_new_plan_can_be_written_with_the_old_numbers(tmp_path: Path, capsys
 
 def test_an_unsound_plan_is_not_moved_to(tmp_path: Path, capsys: Any) -> None:
     plan = certify(MAKERS["channels"](3))
-    save(plan, tmp_path / "old")
+    write_tables(plan, tmp_path / "old")
     fewer = {**plan.tables, "subscriber_group": plan.tables["subscriber_group"].slice(1)}
-    save(replace(plan, tables=fewer), tmp_path / "new")
+    write_tables(replace(plan, tables=fewer), tmp_path / "new")
     assert cli.run(["diff", str(tmp_path / "old"), str(tmp_path / "new")]) == 1
     assert "is unsound" in capsys.readouterr().err
-    assert load(tmp_path / "old").checks["sound"] is True
+    assert read_tables(tmp_path / "old").checks["sound"] is True

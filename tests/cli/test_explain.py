@@ -10,8 +10,8 @@ import pytest
 
 from evaluate.plans import MAKERS
 from narrowcast import cli
-from narrowcast.evaluate import certify
-from narrowcast.model.plan import save
+from narrowcast.model.folder import write_tables
+from narrowcast.plans.verbs import certify
 
 ASKED = [
     ("channels", "flow", "f0"), ("channels", "subscriber", "u0"), ("channels", "group", "0"),
@@ -24,7 +24,7 @@ ASKED = [
 def test_what_is_asked_is_said_in_a_sentence_a_table_and_json(
     kind: str, what: str, name: str, tmp_path: Path, capsys: Any
 ) -> None:
-    save(certify(MAKERS[kind](12)), tmp_path / "plan")
+    write_tables(certify(MAKERS[kind](12)), tmp_path / "plan")
     ask = ["explain", str(tmp_path / "plan"), f"--{what}", name]
     assert cli.run([*ask, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -36,7 +36,7 @@ def test_what_is_asked_is_said_in_a_sentence_a_table_and_json(
 
 
 def test_one_thing_is_explained_at_a_time(tmp_path: Path, capsys: Any) -> None:
-    save(certify(MAKERS["channels"](12)), tmp_path / "plan")
+    write_tables(certify(MAKERS["channels"](12)), tmp_path / "plan")
     assert cli.run(["explain", str(tmp_path / "plan")]) == 2
     assert "explain one thing" in capsys.readouterr().err
     assert cli.run(["explain", str(tmp_path / "plan"), "--flow", "nothing"]) == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from narrowcast import cli
-from narrowcast.model.plan import load
+from narrowcast.model.folder import read_tables
 
 
 @pytest.fixture
@@ -26,8 +26,9 @@ def test_a_plan_is_written_checked_and_compared(kind: str, market: Path, tmp_pat
     out = tmp_path / "plan"
     assert cli.run(["plan", kind, *tables, "--groups", "5", "--out", str(out), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    plan = load(out)
-    assert plan.kind == kind
+    plan = read_tables(out)
+    assert plan.kind == "channels"
+    assert ("unicast" in plan.tables) is (kind == "hybrid")
     assert plan.checks["sound"] is True
     assert plan.cost == result["cost"]
     assert {"flooding", "unicast", "perfect multicast", "hash"} <= set(plan.baselines)
@@ -41,7 +42,7 @@ def test_a_hybrid_with_sessions_is_written_checked_and_explained(market: Path, t
     tables, out = [str(market / "flows.csv"), str(market / "interest.csv")], str(tmp_path / "plan")
     more = ["--groups", "5", "--sessions", "20", "--beta", "0.5", "--weights", "1", "1", "3"]
     assert cli.run(["plan", "hybrid", *tables, *more, "--out", out, "--json"]) == 0
-    plan = load(out)
+    plan = read_tables(out)
     assert plan.checks["sound"] is True
     assert plan.parameters["sessions"] == 20
     groups, sessions = (set(plan.tables["session_group"][name].to_pylist()) for name in ("group", "session"))
@@ -93,20 +94,20 @@ def test_a_plan_stays_near_the_previous_one_and_keeps_pins_and_entitlements(
     assert cli.run(["plan", "channels", *tables, "--previous", first, "--moves", "7", "--out", second]) == 0
     old, new = (
         dict(zip(*(t[c].to_pylist() for c in ("flow", "session")), strict=True))
-        for t in (load(first).tables["flow_session"], load(second).tables["flow_session"])
+        for t in (read_tables(first).tables["flow_session"], read_tables(second).tables["flow_session"])
     )
     assert 0 < sum(old[flow] != new[flow] for flow in old) <= 7
-    assert load(second).cost["excess"] < load(first).cost["excess"]
+    assert read_tables(second).cost["excess"] < read_tables(first).cost["excess"]
     a, b, c = list(old)[:3]
     (tmp_path / "pin.csv").write_text(f"flow,group\n{a},4\n")
     (tmp_path / "apart.csv").write_text(f"flow,other\n{a},{b}\n{b},{c}\n")
     limits = ["--pin", str(tmp_path / "pin.csv"), "--apart", str(tmp_path / "apart.csv"), "--out", third]
     assert cli.run(["plan", "channels", *tables, *limits]) == 0
-    session_group = load(third).tables["session_group"]
+    session_group = read_tables(third).tables["session_group"]
     group_of = dict(zip(*(session_group[c].to_pylist() for c in ("session", "group")), strict=True))
     where = {
         flow: group_of[session]
-        for flow, session in zip(*load(third).tables["flow_session"].to_pydict().values(), strict=True)
+        for flow, session in zip(*read_tables(third).tables["flow_session"].to_pydict().values(), strict=True)
     }
     assert where[a] == 4
     assert where[b] not in (where[a], where[c])

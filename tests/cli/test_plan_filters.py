@@ -11,7 +11,7 @@ import typer
 import narrowcast as nc
 from narrowcast.cli.plan.filters import filters
 from narrowcast.errors import InputError
-from narrowcast.model.plan import load
+from narrowcast.model.folder import read_tables
 from narrowcast.plans.filters.judge.faults import filters_cost, filters_faults
 
 app = typer.Typer()
@@ -36,7 +36,7 @@ def test_a_plan_is_written_checked_and_shown_with_its_curve(tables, tmp_path, ca
     assert result["filters"] == ["[a]"]
     assert result["curve"] == [12.0, 10.0]
     assert (result["cost"]["traffic"], result["gap"], result["method"], result["set_aside"]) == (10.0, 0.0, "exact", 1)
-    plan = load(tmp_path / "plan")
+    plan = read_tables(tmp_path / "plan")
     assert filters_faults(plan) == []
     assert filters_cost(plan) == {"traffic": 10.0, "total": 10.0}
     assert (tmp_path / "plan" / "quarantine.parquet").exists()
@@ -54,7 +54,8 @@ def test_people_see_where_the_filters_go_and_what_they_save(tables, capsys):
     ("objective", "value"), [("delay", 2 * 8 - 2 + 2 * 0.5), ("both", 10 + 2 * 8 - 2 + 2 * 0.5 + 0.25)]
 )
 def test_delay_and_both_place_as_many_filters_as_pay(tables, capsys, objective, value):
-    run(*tables, "--objective", objective, "--filter-delay", 0.5, "--price", 0.25, "--json")
+    price = ("--price", 0.25) if objective == "both" else ()
+    run(*tables, "--objective", objective, "--filter-delay", 0.5, *price, "--json")
     result = json.loads(capsys.readouterr().out)
     assert result["filters"] == ["[a]"]
     assert result["cost"]["total"] == value
@@ -62,7 +63,7 @@ def test_delay_and_both_place_as_many_filters_as_pay(tables, capsys, objective, 
 
 
 def test_both_pictures_are_drawn(tables, tmp_path, capsys):
-    run(*tables, "--k", 2, "--curve", tmp_path / "curve.svg", "--drawing", tmp_path / "tree.svg")
+    run(*tables, "--k", 2, "--curve", tmp_path / "curve.svg", "--picture", tmp_path / "tree.svg")
     for name, word in (("curve.svg", "svg"), ("tree.svg", "svg")):
         assert word in (tmp_path / name).read_text()[:600]
 
@@ -81,9 +82,9 @@ def test_a_large_tree_is_drawn_by_its_upper_levels(tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--objective", "delay", "--k", 3), "--k belongs to --objective traffic"),
-        (("--k", 1, "--curve", "curve.txt"), "a picture ends in .png"),
-        (("--k", 1, "--drawing", "nowhere/tree.png"), "no such folder"),
+        (("--objective", "delay", "--k", 3), "k must be left out for objective 'delay', got 3"),
+        (("--k", 1, "--curve", "curve.txt"), "picture must end in .png"),
+        (("--k", 1, "--picture", "nowhere/tree.png"), "no such folder"),
         (("--k", 1, "--strict"), "node is not in the tree"),
     ],
 )

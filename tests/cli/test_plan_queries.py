@@ -13,8 +13,8 @@ import pytest
 import narrowcast as nc
 from narrowcast.cli.app import app
 from narrowcast.errors import InputError
-from narrowcast.model.plan import load
-from narrowcast.plans.queries.judge import queries_cost, queries_faults
+from narrowcast.model.folder import read_tables
+from narrowcast.plans.queries import judge
 
 
 def run(*arguments: object) -> None:
@@ -53,9 +53,9 @@ def test_the_three_query_oracle_is_planned_checked_and_written(oracle, tmp_path,
     result = json.loads(capsys.readouterr().out)
     assert (result["queries"], result["merged"], result["cost"]["total"], result["set_aside"]) == (3, 1, 74, 8)
     assert (result["attributes"], result["baselines"]) == (["x", "y"], {"apart": 75})
-    plan = load(tmp_path / "plan")
-    assert queries_faults(plan) == []
-    assert queries_cost(plan)["total"] == 74
+    plan = read_tables(tmp_path / "plan")
+    assert judge.faults(plan) == []
+    assert judge.cost(plan)["total"] == 74
     aside = pq.read_table(tmp_path / "plan" / "quarantine.parquet").to_pylist()
     assert [row["row"] for row in aside] == list(range(4, 12))
     reasons = " | ".join(row["reason"] for row in aside)
@@ -95,12 +95,12 @@ def test_the_map_is_drawn_for_planes_lines_and_open_sides(tmp_path, capsys):
     (tmp_path / "queries.csv").write_text("\n".join(["query,client,profile", *rows]))
     for attributes in ("x,y", "y"):
         path = tmp_path / f"{attributes}.svg"
-        run(tmp_path / "queries.csv", "--attributes", attributes, "--map", path, "--json")
+        run(tmp_path / "queries.csv", "--attributes", attributes, "--picture", path, "--json")
         assert json.loads(capsys.readouterr().out)["queries"] == 60
         assert path.read_text().count("<path") > 60
     (tmp_path / "open.csv").write_text("query,client,profile\na,c,x > 1 AND y < 3\nb,c,x < 9 AND y > 2\n")
     pq.write_table(pa.table({"x": [1.0, 2.0, None], "y": [1, 2, 3]}), tmp_path / "data.parquet")
-    run(tmp_path / "open.csv", "--table", tmp_path / "data.parquet", "--map", tmp_path / "open.png")
+    run(tmp_path / "open.csv", "--table", tmp_path / "data.parquet", "--picture", tmp_path / "open.png")
     assert (tmp_path / "open.png").stat().st_size > 1000
 
 
@@ -113,7 +113,7 @@ def test_the_map_is_drawn_for_planes_lines_and_open_sides(tmp_path, capsys):
         ("a,c,x = 1\n", ("--sizes", "counts"), "needs --table"),
         ("a,c,x LIKE 'a'\n", (), "no query is left to plan"),
         ("", (), "no query is left to plan"),
-        ("a,c,x = 1\n", ("--map", "map.bmp"), "a picture ends in"),
+        ("a,c,x = 1\n", ("--picture", "map.bmp"), "picture must end in"),
     ],
 )
 def test_what_cannot_be_planned_is_one_clear_line(tmp_path, rows, options, says):

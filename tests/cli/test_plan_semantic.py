@@ -13,9 +13,9 @@ import narrowcast as nc
 from naive.measured import measured
 from narrowcast.cli.app import app
 from narrowcast.errors import InfeasibleError, InputError
-from narrowcast.model.plan import load
-from narrowcast.plans.semantic import VARIANTS
+from narrowcast.model.folder import read_tables
 from narrowcast.plans.semantic.judge.faults import semantic_cost, semantic_faults
+from narrowcast.plans.semantic.plan import METHODS
 
 
 def run(*arguments: object) -> None:
@@ -42,13 +42,13 @@ def three(tables: dict[str, Path]) -> list[Path]:
     return [tables[name] for name in ("topology", "subscriptions", "messages")]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", METHODS)
 def test_a_plan_is_made_checked_and_written(variant, tables, tmp_path, capsys):
     out = tmp_path / "plan"
-    run(*three(tables), "--nodes", tables["nodes"], "--variant", variant, "--out", out, "--json")
+    run(*three(tables), "--nodes", tables["nodes"], "--method", variant, "--out", out, "--json")
     told = json.loads(capsys.readouterr().out)
     assert (told["clients"], told["profiles"], told["brokers"], told["set_aside"]) == (3, 2, 4, 0)
-    plan = load(out)
+    plan = read_tables(out)
     assert semantic_faults(plan) == []
     assert semantic_cost(plan)["total"] == pytest.approx(plan.cost["total"]) == pytest.approx(told["cost"]["total"])
     assert plan.checks["sound"] is True
@@ -137,7 +137,7 @@ def test_xpath_subscriptions_read_the_xml_column(tables, tmp_path, capsys):
     assert told["set_aside"] == 2
     # Both go to d over a-b-d (3), the first to c as well (1 more).
     assert told["cost"]["total"] == 7
-    assert semantic_faults(load(tmp_path / "plan")) == []
+    assert semantic_faults(read_tables(tmp_path / "plan")) == []
 
 
 def test_a_client_that_asks_for_the_impossible_is_told_and_served_as_quickly_as_can_be(tables, tmp_path, capsys):
@@ -147,7 +147,7 @@ def test_a_client_that_asks_for_the_impossible_is_told_and_served_as_quickly_as_
     assert "bob: asks for 3; the quickest way takes 7" in told.err
     # To c in time is the direct link of cost 9, not 2 over b.
     assert json.loads(told.out)["cost"]["total"] == 9 + 2 * (9 + 3)
-    assert semantic_faults(load(tmp_path / "plan")) == []
+    assert semantic_faults(read_tables(tmp_path / "plan")) == []
     with pytest.raises(InfeasibleError, match="latency_bound 3 cannot be kept at broker d") as caught:
         run(*three(tables), "--strict")
     assert caught.value.smallest == 7

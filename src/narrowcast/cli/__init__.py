@@ -25,6 +25,9 @@ def run(arguments: Sequence[str], app: Any = None, name: str = "narrowcast") -> 
 
     if app is None:
         from narrowcast.cli.app import app
+        from narrowcast.cli.renamed import with_new_names
+
+        arguments = with_new_names(arguments)
 
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:

@@ -9,7 +9,16 @@ import typer
 
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table
 from narrowcast.cli.plan.common import Strict
-from narrowcast.cli.plan.queries import Attributes, Km, Kt, Ku, Method, MethodOption, Procedure, ProcedureOption
+from narrowcast.cli.plan.queries import (
+    Attributes,
+    Km,
+    Kt,
+    Ku,
+    MethodOption,
+    ProcedureOption,
+    QueryMethod,
+    QueryProcedure,
+)
 from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, columns, running, say
 
 
@@ -20,8 +29,8 @@ def answer(
     ],
     out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet.")],
     attributes: Attributes = None,
-    method: MethodOption = Method.pair,
-    procedure: ProcedureOption = Procedure.rectangle,
+    method: MethodOption = QueryMethod.pair,
+    procedure: ProcedureOption = QueryProcedure.rectangle,
     km: Km = 365e-5,
     kt: Kt = 3.25e-5,
     ku: Ku = 0.16e-5,
@@ -50,7 +59,7 @@ def answer(
     """
     from narrowcast.data.answer.answer import Merging
     from narrowcast.data.answer.answer import answer as run
-    from narrowcast.plans.queries import Constants
+    from narrowcast.plans.queries.api import Constants
 
     merging = Merging(columns(attributes), method.value, procedure.value, Constants(km, kt, ku), seed)
     with running(master, memory, "answering") as (spark, report):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from narrowcast.cli.output import AsJson, notes, output, print_json, table
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
-    from narrowcast.model.plan import Plan
+    from narrowcast.model.plan import Tables
 
 SHOWN = 20
 
@@ -24,7 +25,9 @@ def check(
     subscriptions: Annotated[
         Path | None, typer.Option(help="The subscriptions table: subscriber, profile. With --messages.")
     ] = None,
-    key: Annotated[str, typer.Option(help="The attribute of a message that names its flow.")] = "symbol",
+    key: Annotated[
+        str | None, typer.Option(help="The attributes that make a flow, for a plan that does not say; with commas.")
+    ] = None,
     sample: Annotated[int, typer.Option(min=1, help="At most so many messages, drawn evenly.")] = 100_000,
     json: AsJson = False,
 ) -> None:
@@ -38,40 +41,29 @@ def check(
 
         narrowcast check plan
 
-        narrowcast check plan --messages messages.parquet --subscriptions subscriptions.parquet --key symbol
+        narrowcast check plan --messages messages.parquet --subscriptions subscriptions.parquet
     """
-    from narrowcast.evaluate import judge
-    from narrowcast.model.plan import load
+    from narrowcast.cli.spark import columns
+    from narrowcast.model.folder import read_tables
+    from narrowcast.plans.verbs import check_tables
 
     if (messages is None) != (subscriptions is None):
-        raise InputError("--messages and --subscriptions go together", name="messages")
-    given = load(plan)
+        raise InputError("--messages and --subscriptions must be given together", name="messages")
+    given = read_tables(plan)
+    if key is not None:
+        given = replace(given, key=columns(key) or ())
     with notes.status("checking"):
-        found = judge(given)
-        faults, checked = list(found.faults), list(found.checked)
-        if messages is not None and subscriptions is not None:
-            missed, pairs = _messages(given, messages, subscriptions, key, sample)
-            faults += missed
-            checked.append(f"{pairs:,} wanted messages reach their subscribers")
+        found = check_tables(given, messages, subscriptions, sample=sample)
     if json:
-        result = {"plan": plan, "kind": given.kind, "sound": not faults, "faults": faults, "checked": checked}
-        print_json(result | {"cost": found.cost})
+        result = {"plan": plan, "kind": given.kind, "sound": found.sound, "faults": found.faults}
+        print_json(result | {"checked": found.checked, "cost": found.cost})
     else:
-        _show(given, faults, checked, dict(found.cost))
-    if faults:
+        _show(given, list(found.faults), list(found.checked), dict(found.cost))
+    if not found.sound:
         raise typer.Exit(1)
 
 
-def _messages(given: Plan, messages: Path, subscriptions: Path, key: str, sample: int) -> tuple[list[str], int]:
-    from narrowcast.evaluate.sample import message_faults
-    from narrowcast.model.tables import read_table
-
-    wishes = read_table(subscriptions, name="subscriptions", columns=("subscriber", "profile"))
-    pairs = list(zip(map(str, wishes["subscriber"].to_pylist()), wishes["profile"].to_pylist(), strict=True))
-    return message_faults(given, read_table(messages, name="messages", columns=(key,)), pairs, key=key, sample=sample)
-
-
-def _show(plan: Plan, faults: list[str], checked: list[str], cost: dict[str, Any]) -> None:
+def _show(plan: Tables, faults: list[str], checked: list[str], cost: dict[str, Any]) -> None:
     for fault in faults[:SHOWN]:
         output.print(f"[red]✗[/] {fault}", markup=True, soft_wrap=True)
     if len(faults) > SHOWN:

@@ -17,13 +17,13 @@ from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, text
 from narrowcast.cli.plan.channels import ways_table
 
 if TYPE_CHECKING:
-    from narrowcast.model.plan import Plan
+    from narrowcast.plans.channels.result import ChannelsPlan
 
 GROUPS, SESSIONS = 50, 300
 
 
 def demo(
-    users: Annotated[int, typer.Option(min=10, help="How many trading desks.")] = 500,
+    subscribers: Annotated[int, typer.Option(min=10, help="How many trading desks.")] = 500,
     symbols: Annotated[int, typer.Option(min=100, help="How many symbols.")] = 20_000,
     messages: Annotated[int, typer.Option(min=100, help="How many messages.")] = 50_000,
     seed: Seed = 0,
@@ -38,12 +38,13 @@ def demo(
     """
     result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="narrowcast-demo-") as folder:
-        result["market"] = _market(Path(folder), users, symbols, messages, seed)
+        result["market"] = _market(Path(folder), subscribers, symbols, messages, seed)
         result["matching"] = _matching(Path(folder))
         plan = _channels(Path(folder), seed)
         with _step("delivering for real, and killing the source in the middle"):
-            result["live"] = live(Path(folder), plan)
-    result["channels"] = {"cost": plan.cost, "baselines": plan.baselines, "lower_bound": plan.lower_bound}
+            result["live"] = live(Path(folder))
+    tables = plan.to_tables()
+    result["channels"] = {"cost": tables.cost, "baselines": tables.baselines, "lower_bound": tables.lower_bound}
     result["filters"] = _filters(seed)
     result["queries"] = _queries(seed)
     if json:
@@ -100,25 +101,20 @@ def _matching(folder: Path) -> dict[str, Any]:
     }
 
 
-def _channels(folder: Path, seed: int) -> Plan:
-    from narrowcast.cli.plan.common import refuse_unsound
-    from narrowcast.model.intake import read_interest
+def _channels(folder: Path, seed: int) -> ChannelsPlan:
+    from narrowcast.model.intake import read_measured
     from narrowcast.model.quarantine import Quarantine
-    from narrowcast.plans import channels
-    from narrowcast.plans.channels.judge.faults import channels_faults
-    from narrowcast.plans.channels.result import as_plan
+    from narrowcast.plans.channels.plan import plan
 
-    tables = folder / "market"
-    interest = read_interest(tables / "flows.parquet", tables / "interest.parquet", Quarantine(strict=True))
+    demand = read_measured(folder / "market", Quarantine(strict=True))
     with _step("planning which symbol goes into which multicast group"):
-        plan = as_plan(channels.plan(interest, groups=GROUPS, sessions=SESSIONS, seed=seed, time_limit=10))
-        refuse_unsound(channels_faults(plan, interest))
-    return plan
+        made = plan(demand, groups=GROUPS, sessions=SESSIONS, seed=seed, time_limit=10)
+        return made.save(folder / "plan")
 
 
 def _filters(seed: int) -> dict[str, Any]:
     from narrowcast import workloads
-    from narrowcast.plans import filters
+    from narrowcast.plans.filters import api as filters
 
     with _step("placing filters on a multicast tree"):
         demand = workloads.tree_demand(kind="uniform", p=0.1, seed=seed)
@@ -129,7 +125,7 @@ def _filters(seed: int) -> dict[str, Any]:
 
 def _queries(seed: int) -> dict[str, Any]:
     from narrowcast import workloads
-    from narrowcast.plans import queries
+    from narrowcast.plans.queries import api as queries
 
     with _step("merging range queries"):
         boxes = workloads.rectangles(n=100, seed=seed)
@@ -151,12 +147,12 @@ def _show_matching(market: dict[str, Any], matching: dict[str, Any]) -> None:
     )
 
 
-def _show_channels(plan: Plan) -> None:
+def _show_channels(plan: ChannelsPlan) -> None:
     output.print(
         f"[bold]{GROUPS} multicast groups, {SESSIONS} sessions.[/] Planned and checked: whoever wants a symbol is in "
-        f"its group, each message goes out once, and {1 - plan.cost['relative']:.0%} of flooding's waste is gone."
+        f"its group, each message goes out once, and {1 - plan.cost.relative:.0%} of flooding's waste is gone."
     )
-    output.print(ways_table(plan))
+    output.print(ways_table(plan.cost.relative, {name: found.terms for name, found in plan.baselines.items()}))
 
 
 def _show_filters(found: dict[str, Any]) -> None:

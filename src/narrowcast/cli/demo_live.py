@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from narrowcast.model.plan import Plan
-
 MESSAGES, DESKS = 2000, 5
 PATIENCE_S = 60.0
 
 
-def live(folder: Path, plan: Plan) -> dict[str, Any]:
+def live(folder: Path) -> dict[str, Any]:
     """Start a system, subscribe a few desks, publish, kill the source half-way, and compare with direct matching.
 
     Where the engines are missing it says so instead; the rest of the demo needs none of them.
     """
     from narrowcast.deliver.processes.supervise import start_detached, stop_running
     from narrowcast.errors import NarrowcastError
-    from narrowcast.model.plan import save
     from narrowcast.model.tables import read_table
     from narrowcast.profiles import Matcher
 
@@ -33,10 +30,9 @@ def live(folder: Path, plan: Plan) -> dict[str, Any]:
     wanted = _profiles(folder, log)
     rows, cols = Matcher(wanted).match(log)
     expected = [rows[cols == at].tolist() for at in range(len(wanted))]
-    save(plan, folder / "plan")
     data = folder / "live"
     try:
-        start_detached([str(folder / "plan"), "--data", str(data)], data)
+        start_detached([str(folder / "plan"), "--system", str(data)], data)
     except NarrowcastError as error:
         return {"skipped": str(error)}
     try:

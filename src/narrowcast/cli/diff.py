@@ -36,12 +36,12 @@ def diff(
     old: Annotated[Path, typer.Argument(help="The plan in force.")],
     new: Annotated[Path, typer.Argument(help="The plan to go to.")],
     join_rate: Annotated[
-        float | None, typer.Option(min=0.001, help="The most joins and leaves a second, of all receivers together.")
+        float | None, typer.Option(min=0.001, help="The most joins and leaves a second, of all subscribers together.")
     ] = None,
-    receiver_join_rate: Annotated[
-        float | None, typer.Option(min=0.001, help="The most joins and leaves a second of each receiver.")
+    subscriber_join_rate: Annotated[
+        float | None, typer.Option(min=0.001, help="The most joins and leaves a second of each subscriber.")
     ] = None,
-    drain: Annotated[
+    drain_s: Annotated[
         float, typer.Option(min=0, help="Seconds that what was sent the old way may take to arrive.")
     ] = 1.0,
     out: Annotated[
@@ -62,19 +62,19 @@ def diff(
 
         narrowcast diff plan-monday plan-tuesday --json > migration.json
     """
-    from narrowcast.evaluate import certify, judge
-    from narrowcast.evaluate.migration import migrate
-    from narrowcast.model.plan import load, save
+    from narrowcast.model.folder import read_tables, write_tables
+    from narrowcast.plans.verbs import certify, judge
+    from narrowcast.plans.verbs import diff as compare
 
-    plans = [load(folder) for folder in (old, new)]
+    plans = [read_tables(folder) for folder in (old, new)]
     for folder, plan in zip((old, new), plans, strict=True):
         faults = judge(plan).faults
         if faults:
             raise PlanError(f"{folder} is unsound: {faults[0]} (see narrowcast check {folder})")
     with notes.status("comparing"):
-        found = migrate(*plans, join_rate=join_rate, receiver_join_rate=receiver_join_rate, drain_s=drain)
+        found = compare(*plans, join_rate=join_rate, receiver_join_rate=subscriber_join_rate, drain_s=drain_s)
     if out is not None:
-        save(certify(found.new), out)
+        write_tables(certify(found.new), out)
     if json:
         print_json({"old": old, "new": new, **found.as_dict()})
         return
@@ -121,7 +121,8 @@ def _show(found: Migration, top: int) -> None:
 
 def _warn(found: Migration) -> None:
     """Old and new joins together may be more than either plan has."""
-    allowed = dict(found.new.parameters.get("limits", {})).get("joins_per_user", LINUX_JOINS)
+    limits = dict(found.new.parameters.get("limits", {}))
+    allowed = int(limits.get("joins_per_subscriber") or limits.get("joins_per_user") or LINUX_JOINS)
     many = [who for who, n in found.peak_joins.items() if n > allowed]
     if many:
         output.print(f"[yellow]{len(many):,} receivers are in more than {allowed} groups for a while[/]")

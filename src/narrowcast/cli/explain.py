@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def explain(
     plan: Annotated[Path, typer.Argument(help="The plan's folder.")],
-    flow: Annotated[str | None, typer.Option(help="A flow, by its name (channels, hybrid).")] = None,
+    flow: Annotated[str | None, typer.Option(help="A flow, by its name (channels).")] = None,
     subscriber: Annotated[str | None, typer.Option(help="A subscriber, or a client of queries.")] = None,
     group: Annotated[int | None, typer.Option(help="A multicast group, by its number.")] = None,
     session: Annotated[int | None, typer.Option(help="A session, by its number.")] = None,
@@ -40,8 +40,8 @@ def explain(
 
         narrowcast explain plan --subscriber desk-17 --json
     """
-    from narrowcast.evaluate.explain import explain as explained
-    from narrowcast.model.plan import load
+    from narrowcast.model.folder import read_tables
+    from narrowcast.plans.verbs import explain as explained
 
     asked = {"flow": flow, "subscriber": subscriber, "group": group, "session": session, "channel": channel,
              "node": node, "query": query}  # fmt: skip
@@ -49,7 +49,7 @@ def explain(
     if len(given) != 1:
         options = ", ".join(f"--{what}" for what in asked)
         raise InputError(f"explain one thing: give one of {options}", name="explain", got=[w for w, _ in given])
-    found = explained(load(plan), *given[0])
+    found = explained(read_tables(plan), **dict(given))
     if json:
         print_json(found.as_dict(top))
         return
@@ -64,7 +64,7 @@ def _show(found: Explanation, top: int) -> None:
     output.print(shown)
     if found.unwanted:
         rows = [(escape(u.who), u.rate, escape(u.of)) for u in found.unwanted[:top]]
-        heads = ("who", "rate" if found.kind in ("channels", "hybrid") else "amount", "of what")
+        heads = ("who", "rate" if found.kind == "channels" else "amount", "of what")
         title = f"Received unasked ({len(rows):,} of {len(found.unwanted):,})"
         output.print(_without_empty(title, heads, rows, numbers=heads[1:2]))
     _show_choices(found, top)

@@ -20,7 +20,7 @@ class Target(StrEnum):
     csv = "csv"
 
 
-class Guard(StrEnum):
+class GuardField(StrEnum):
     flow = "flow"
     session = "session"
 
@@ -40,15 +40,19 @@ def export(
     memberships: Annotated[
         int, typer.Option(help="Groups a socket may join at the hosts: net.ipv4.igmp_max_memberships.")
     ] = 20,
-    key: Annotated[str, typer.Option(help="The key field of the type that guards look at (rti).")] = "flow",
-    guard: Annotated[Guard, typer.Option(help="Whether that field holds the flow or the session (rti).")] = Guard.flow,
+    key: Annotated[
+        str | None, typer.Option(help="The field of the type that guards look at (rti). Default: the plan's flow key.")
+    ] = None,
+    guard: Annotated[
+        GuardField, typer.Option(help="Whether that field holds the flow or the session (rti).")
+    ] = GuardField.flow,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an export that is already there.")] = False,
     json: AsJson = False,
 ) -> None:
     """Write the configuration that puts a plan on an engine, and the tables that say who uses what.
 
     The engine's own limits are checked first, with one line that says what to change: addresses in the range,
-    joins per socket, ports, lengths of names. Plans of other kinds than channels and hybrid go to csv.
+    joins per socket, ports, lengths of names. Plans of other kinds than channels go to csv.
 
     Examples:
 
@@ -56,11 +60,12 @@ def export(
 
         narrowcast export plan --to aeron --out aeron --interface 192.168.1.0/24 --ttl 4
     """
-    from narrowcast.exports import Options, export_plan
-    from narrowcast.model.plan import load
+    from narrowcast.exports import Options
+    from narrowcast.exports import export as write_export
+    from narrowcast.plans.verbs import load
 
     options = Options(base_address, port, ttl, interface, memberships, key, guard.value)
-    files = export_plan(load(plan), to.value, out, options, overwrite=overwrite)
+    files = write_export(load(plan), to.value, out, options, overwrite=overwrite)
     if json:
         print_json({"target": to.value, "out": out, "files": sorted(files.texts), "notes": files.notes})
         return

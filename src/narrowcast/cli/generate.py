@@ -30,12 +30,14 @@ class Format(StrEnum):
 
 def generate(
     workload: Annotated[Workload, typer.Argument(help="Which kind of system to imitate.")],
-    out: Annotated[Path, typer.Option(help="The folder to write; it must not hold anything else.")],
+    out: Annotated[
+        Path, typer.Option(help="The folder to write; it must be new or empty, unless --overwrite is given.")
+    ],
     messages: Annotated[int | None, typer.Option(min=0, help="How many messages the log has.")] = None,
-    users: Annotated[int | None, typer.Option(min=1, help="How many subscribers there are.")] = None,
+    subscribers: Annotated[int | None, typer.Option(min=1, help="How many subscribers there are.")] = None,
     format: Annotated[Format, typer.Option(help="The format of the tables.")] = Format.parquet,
     option: Annotated[
-        list[str] | None, typer.Option("--set", help="name=value for anything else, such as symbols=5000.")
+        list[str] | None, typer.Option("--set", help="NAME=VALUE for anything else, as symbols=5000.")
     ] = None,
     bad_rows: Annotated[
         float, typer.Option(min=0, max=0.5, help="Plant this share of bad rows; planted.jsonl says where.")
@@ -46,6 +48,8 @@ def generate(
 ) -> None:
     """Write the tables of a realistic workload: subscriptions with profiles, a message log, and the rest.
 
+    manifest.json beside them says the flow key, which `narrowcast measure` takes by default.
+
     market: trading desks and symbols. mechanical: a middleware cell with nested roles. random: no structure at
     all. tree_demand: users under a multicast tree. overlay: brokers, gateways and clients. rectangles: range queries.
     commuter: people who are at work by day and at home by night; wishes says when each subscription holds.
@@ -54,7 +58,7 @@ def generate(
 
         narrowcast generate market --out market --messages 100000
 
-        narrowcast generate market --out small --users 50 --set symbols=2000 --format csv
+        narrowcast generate market --out small --subscribers 50 --set symbols=2000 --format csv
     """
     from narrowcast import workloads
 
@@ -70,7 +74,7 @@ def generate(
             workload.value,
             out,
             messages=messages,
-            users=users,
+            users=subscribers,
             format=format.value,
             seed=seed,
             bad_rows=bad_rows,
@@ -88,7 +92,7 @@ def generate(
 def _setting(text: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise InputError(f"--set {text!r} has no value", name="set", got=text, hint="write --set name=value")
+        raise InputError(f"--set expects NAME=VALUE, e.g. symbols=5000; got {text!r}", name="set", got=text)
     for kind in (int, float):
         try:
             return name, kind(value)

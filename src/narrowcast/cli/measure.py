@@ -9,6 +9,7 @@ import typer
 
 from narrowcast.cli.output import AsJson, notes, output, print_json, table
 from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, columns, running, say, types
+from narrowcast.errors import InputError
 
 
 def measure(
@@ -18,12 +19,18 @@ def measure(
     out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet.")],
     key: Annotated[
         str | None,
-        typer.Option(help="The columns that make a flow, as symbol or symbol,venue. Default: content classes."),
+        typer.Option(
+            help="The attributes that make a flow, as symbol or symbol,venue. Default: what manifest.json beside "
+            "the messages says; without one, content classes."
+        ),
     ] = None,
-    half_life: Annotated[
+    classes: Annotated[
+        bool, typer.Option("--classes", help="Content classes instead of a key: messages that the same profiles match.")
+    ] = False,
+    half_life_s: Annotated[
         float | None, typer.Option(help="Seconds after which a message counts half, in selectivity and overlap.")
     ] = None,
-    window: Annotated[
+    window_s: Annotated[
         float | None, typer.Option(help="Seconds before the newest message that selectivity and overlap look back.")
     ] = None,
     overlap: Annotated[bool, typer.Option(help="Count the pairs of profiles that match the same messages.")] = True,
@@ -32,7 +39,7 @@ def measure(
     ] = None,
     cells: Annotated[int, typer.Option(min=1, help="Steps of the grid along each attribute.")] = 32,
     type: Annotated[
-        list[str] | None, typer.Option("--type", help="An attribute's type in text files, as symbol=string.")
+        list[str] | None, typer.Option("--type", help="An attribute's type in text files: NAME=TYPE, as price=double.")
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first bad row instead of setting it aside.")
@@ -50,18 +57,20 @@ def measure(
 
     Examples:
 
-        narrowcast measure market --out measured --key symbol
+        narrowcast measure market --out measured
 
-        narrowcast measure market --out measured --half-life 600 --master spark://host:7077 --explain
+        narrowcast measure market --out measured --key symbol --half-life-s 600 --master spark://host:7077 --explain
     """
+    from narrowcast.data.ingest.key import chosen_key
     from narrowcast.data.statistics.match import Decay
-    from narrowcast.data.statistics.measure import Settings, find_inputs
-    from narrowcast.data.statistics.measure import measure as run
+    from narrowcast.data.statistics.measure import MeasureSettings, find_inputs, measure_folder
 
+    if classes and key is not None:
+        raise InputError("--key and --classes exclude each other", name="key", got=key)
     found = find_inputs(inputs)
-    settings = Settings(
-        key=columns(key),
-        decay=Decay(half_life, window),
+    settings = MeasureSettings(
+        key=chosen_key(() if classes else columns(key), found.get("messages")),
+        decay=Decay(half_life_s, window_s),
         overlap=overlap,
         grid_attributes=columns(grid),
         grid_cells=cells,
@@ -69,7 +78,7 @@ def measure(
         strict=strict,
     )
     with running(master, memory, "measuring", found.values()) as (spark, report):
-        result = run(
+        result = measure_folder(
             spark, found, out, settings, overwrite=overwrite, explain=say if explain else None, progress=report
         )
     aside = sum(result.set_aside.values())
@@ -77,8 +86,20 @@ def measure(
         notes.print(f"[yellow]{aside:,} bad rows set aside[/] in {out / 'quarantine.parquet'}", soft_wrap=True)
     if json:
         steps = [{"table": s.table, "rows": s.rows, "seconds": s.seconds} for s in result.steps]
-        print_json({"folder": out, "rows_in": result.rows_in, "set_aside": result.set_aside, "steps": steps})
+        print_json(
+            {
+                "folder": out,
+                "key": settings.key,
+                "rows_in": result.rows_in,
+                "set_aside": result.set_aside,
+                "steps": steps,
+            }
+        )
         return
+    if "messages" in found:
+        output.print(
+            f"Flows by {', '.join(settings.key)}" if settings.key else "Flows are content classes", markup=False
+        )
     rows = [(name, n, result.set_aside[name]) for name, n in result.rows_in.items()]
     output.print(table("Taken in", ("table", "rows", "set aside"), rows, numbers=("rows", "set aside")))
     made = [(s.table, s.rows) for s in result.steps if (out / f"{s.table}.parquet").is_file()]

@@ -13,11 +13,11 @@ from narrowcast.errors import InputError
 
 
 def replay(
-    plan: Annotated[Path, typer.Argument(help="A folder with a channels or hybrid plan.")],
+    plan: Annotated[Path, typer.Argument(help="A folder with a channels plan.")],
     messages: Annotated[Path, typer.Argument(help="The message log: Parquet, CSV or JSON lines.")],
     key: Annotated[
-        str, typer.Option(help="The columns that make a flow, as when it was planned: symbol or symbol,venue.")
-    ],
+        str | None, typer.Option(help="The columns that make a flow, for a plan that does not say: symbol,venue.")
+    ] = None,
     subscriptions: Annotated[
         Path | None, typer.Option(help="Who wants what: each message against these profiles.")
     ] = None,
@@ -33,9 +33,9 @@ def replay(
 
     Examples:
 
-        narrowcast replay plan tomorrow.parquet --key symbol --subscriptions subscriptions.parquet
+        narrowcast replay plan tomorrow.parquet --subscriptions subscriptions.parquet
 
-        narrowcast replay plan tomorrow.parquet --key symbol --interest interest.parquet --out replayed
+        narrowcast replay plan tomorrow.parquet --interest interest.parquet --out replayed
     """
     from narrowcast.data.planning.replay import replay as run
 

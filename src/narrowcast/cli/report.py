@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,8 +35,9 @@ def report(
 
         narrowcast report plan --timeline .narrowcast/adapt
     """
-    from narrowcast.model.plan import load
-    from narrowcast.reports import quick_sweep, read_whatif, report_page
+    from narrowcast.plans.verbs import load, quick_whatif
+    from narrowcast.plans.verbs import report as write_report
+    from narrowcast.reports.whatif import read_whatif
 
     found = load(plan)
     asked = None
@@ -45,14 +45,13 @@ def report(
         asked = read_whatif(whatif)
     elif sweep:
         with notes.status("trying other budgets"):
-            asked = quick_sweep(found)
+            asked = quick_whatif(found)
     with notes.status("drawing"):
-        text = report_page(found, asked, _timeline(timeline))
-    _write(out, text)
+        size = write_report(found, out, whatif=asked, timeline=_timeline(timeline)).stat().st_size
     if json:
-        print_json({"out": out, "bytes": len(text.encode()), "whatif": asked is not None})
+        print_json({"out": out, "bytes": size, "whatif": asked is not None})
         return
-    output.print(f"Written to {out} ({len(text.encode()) / 1e6:.1f} MB)", markup=False)
+    output.print(f"Written to {out} ({size / 1e6:.1f} MB)", markup=False)
 
 
 def _timeline(folder: Path | None) -> list[dict[str, Any]]:
@@ -64,14 +63,3 @@ def _timeline(folder: Path | None) -> list[dict[str, Any]]:
     if not rows:
         raise InputError(f"{folder}: no timeline here (no {TIMELINE} with a row)", name="timeline", got=str(folder))
     return rows
-
-
-def _write(out: Path, text: str) -> None:
-    """Whole or not at all."""
-    half = out.with_name(f".{out.name}.half-{os.getpid()}")
-    try:
-        half.write_text(text, encoding="utf-8")
-        half.replace(out)
-    except OSError as error:
-        half.unlink(missing_ok=True)
-        raise InputError(f"{out}: cannot be written: {error.strerror}", name="out", got=str(out)) from None

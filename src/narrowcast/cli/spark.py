@@ -13,8 +13,8 @@ from narrowcast.cli.output import notes, progress, text
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
-    from narrowcast.data.spark.output import Step
-    from narrowcast.data.spark.progress import Reporter
+    from narrowcast.data.spark.output import TableStep
+    from narrowcast.data.spark.progress import TaskReporter
 
 Master = Annotated[str, typer.Option(help="Where Spark runs: local[*], local[4] or spark://host:port.")]
 Memory = Annotated[str, typer.Option(help="Memory of Spark's driver, which on local[…] is all of Spark's.")]
@@ -23,7 +23,9 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier
 
 
 @contextmanager
-def running(master: str, memory: str, what: str, sources: Iterable[str | Path] = ()) -> Iterator[tuple[Any, Reporter]]:
+def running(
+    master: str, memory: str, what: str, sources: Iterable[str | Path] = ()
+) -> Iterator[tuple[Any, TaskReporter]]:
     """A Spark session for inputs of this size and a reporter that moves a progress bar; both end with the block."""
     from narrowcast.data.spark.session import session
     from narrowcast.data.spark.sizing import are_small
@@ -38,7 +40,7 @@ def running(master: str, memory: str, what: str, sources: Iterable[str | Path] =
             spark.stop()
 
 
-def say(step: Step) -> None:
+def say(step: TableStep) -> None:
     """One line per step for --explain."""
     notes.print(f"{step.table:<26} {text(step.rows):>14} rows {step.seconds:>9.2f} s", soft_wrap=True)
 
@@ -49,9 +51,7 @@ def columns(given: str | None) -> tuple[str, ...] | None:
         return None
     names = tuple(name.strip() for name in given.split(","))
     if not all(names):
-        raise InputError(
-            f"{given!r} is no list of column names", name="key", got=given, hint="for example symbol,venue"
-        )
+        raise InputError(f"expected column names such as symbol,venue; got {given!r}", name="key", got=given)
     return names
 
 
@@ -63,7 +63,11 @@ def types(given: list[str] | None) -> dict[str, str] | None:
         name, _, kind = pair.partition("=")
         if kind not in allowed or not name:
             raise InputError(
-                f"{pair!r} is no attribute with its type", name="type", allowed=allowed, hint="price=double"
+                f"--type expects NAME=TYPE, e.g. price=double; got {pair!r}",
+                name="type",
+                allowed=allowed,
+                got=pair,
+                hint=f"types are {', '.join(allowed)}",
             )
         found[name] = kind
     return found or None

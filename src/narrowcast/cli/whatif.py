@@ -24,24 +24,24 @@ def _list(what: str) -> typer.models.OptionInfo:
 
 def whatif(
     plan: Annotated[Path, typer.Argument(help="The plan's folder.")],
-    groups: Annotated[str | None, _list("Numbers of groups (channels, hybrid)")] = None,
-    sessions: Annotated[str | None, _list("Numbers of sessions (channels, hybrid)")] = None,
-    joins_per_user: Annotated[str | None, _list("Groups that a receiver may join (channels)")] = None,
+    groups: Annotated[str | None, _list("Numbers of groups (channels)")] = None,
+    sessions: Annotated[str | None, _list("Numbers of sessions (channels)")] = None,
+    joins_per_subscriber: Annotated[str | None, _list("Groups that a subscriber may join (channels)")] = None,
     rate_per_group: Annotated[str | None, _list("What a group may carry (channels)")] = None,
-    cap: Annotated[str | None, _list("Caps on the unicast share (hybrid)")] = None,
+    cap: Annotated[str | None, _list("Caps on the unicast share (channels with unicast)")] = None,
     k: Annotated[str | None, _list("Numbers of filters")] = None,
     alpha: Annotated[str | None, _list("Prices of a message of a group (channels)")] = None,
-    beta: Annotated[str | None, _list("Prices of a message of a session (channels, hybrid)")] = None,
-    w1: Annotated[str | None, _list("Prices of receiving (hybrid)")] = None,
-    w2: Annotated[str | None, _list("Prices of sending (hybrid)")] = None,
-    w3: Annotated[str | None, _list("Prices of unicast beside both (hybrid)")] = None,
+    beta: Annotated[str | None, _list("Prices of a message of a session (channels)")] = None,
+    w1: Annotated[str | None, _list("Prices of receiving (channels with unicast)")] = None,
+    w2: Annotated[str | None, _list("Prices of sending (channels with unicast)")] = None,
+    w3: Annotated[str | None, _list("Prices of unicast beside both (channels with unicast)")] = None,
     km: Annotated[str | None, _list("Prices of a merged query (queries)")] = None,
     kt: Annotated[str | None, _list("Prices of sending a row (queries)")] = None,
     ku: Annotated[str | None, _list("Prices of a row sent in vain (queries)")] = None,
     filter_delay: Annotated[str | None, _list("Delays of a filter (filters for delay)")] = None,
     link_delay: Annotated[str | None, _list("Delays of a link (filters for delay)")] = None,
     max_channels: Annotated[str | None, _list("Numbers of channels (semantic)")] = None,
-    latency_bound: Annotated[str | None, _list("Delays allowed to every client (semantic)")] = None,
+    latency_bound: Annotated[str | None, _list("Delays allowed to every subscriber (semantic)")] = None,
     time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds for each point.")] = 10.0,
     workers: Annotated[int, typer.Option(min=1, help="Processes to plan in.")] = 2,
     out: Annotated[
@@ -63,13 +63,13 @@ def whatif(
 
         narrowcast whatif plan --k 0,5,10,20,40
     """
-    from narrowcast.evaluate.whatif import sweep
-    from narrowcast.model.plan import load
+    from narrowcast.plans.verbs import load
+    from narrowcast.plans.verbs import whatif as sweep
 
     given = {
-        "groups": groups, "sessions": sessions, "joins_per_user": joins_per_user, "rate_per_group": rate_per_group,
-        "cap": cap, "k": k, "alpha": alpha, "beta": beta, "w1": w1, "w2": w2, "w3": w3, "km": km, "kt": kt, "ku": ku,
-        "filter_delay": filter_delay, "link_delay": link_delay,
+        "groups": groups, "sessions": sessions, "joins_per_subscriber": joins_per_subscriber,
+        "rate_per_group": rate_per_group, "cap": cap, "k": k, "alpha": alpha, "beta": beta, "w1": w1, "w2": w2,
+        "w3": w3, "km": km, "kt": kt, "ku": ku, "filter_delay": filter_delay, "link_delay": link_delay,
         "max_channels": max_channels, "latency_bound": latency_bound,
     }  # fmt: skip
     settings = {name: _numbers(name, value) for name, value in given.items() if value is not None}
@@ -79,7 +79,7 @@ def whatif(
         task = bar.add_task("planning", total=None)
         found = sweep(
             load(plan),
-            settings,
+            **settings,
             time_limit=time_limit,
             workers=workers,
             progress=lambda done, total: bar.update(task, completed=done, total=total),

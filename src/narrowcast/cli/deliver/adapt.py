@@ -18,8 +18,9 @@ COLUMNS = ("time", "cost kept", "cost now", "re-plans", "moves", "joins", "why")
 
 
 def adapt(
-    config: Annotated[
-        Path | None, typer.Option(help="The TOML file of the system, such as .narrowcast/up.toml; see its [adapt].")
+    system: Annotated[
+        Path | None,
+        typer.Option(help="The running system: the data folder of `narrowcast up`, or its TOML file; see its [adapt]."),
     ] = None,
     snapshots: Annotated[
         Path | None, typer.Option(help="Statistics that somebody else writes here; otherwise Spark keeps them.")
@@ -27,18 +28,23 @@ def adapt(
     replay: Annotated[
         Path | None, typer.Option(help="A recorded message log with a column ts: no system needed.")
     ] = None,
-    wishes: Annotated[
+    subscriptions: Annotated[
         Path | None, typer.Option(help="For --replay: subscriber, profile, [since], [until], [node].")
     ] = None,
     plan: Annotated[
         Path | None, typer.Option(help="For --replay: the plan to start from; otherwise one is made.")
     ] = None,
-    key: Annotated[str, typer.Option(help="For --replay: the columns that make a flow, with commas.")] = "topic",
+    key: Annotated[
+        str | None,
+        typer.Option(help="For --replay: the columns that make a flow, with commas. Default: as plan or log say."),
+    ] = None,
     groups: Annotated[int, typer.Option(min=1, help="For --replay without --plan: multicast groups.")] = 12,
     sessions: Annotated[int, typer.Option(min=1, help="For --replay without --plan: sessions.")] = 60,
-    every: Annotated[float, typer.Option(min=0.001, help="For --replay: seconds between two looks.")] = 900.0,
-    half_life: Annotated[float, typer.Option(min=0.001, help="For --replay: half-life of rates, in seconds.")] = 1800.0,
-    horizon: Annotated[
+    every_s: Annotated[float, typer.Option(min=0.001, help="For --replay: seconds between two looks.")] = 900.0,
+    half_life_s: Annotated[
+        float, typer.Option(min=0.001, help="For --replay: half-life of rates, in seconds.")
+    ] = 1800.0,
+    horizon_s: Annotated[
         float, typer.Option(min=0.001, help="For --replay: seconds that demand is expected to stay.")
     ] = 3600.0,
     out: Annotated[Path | None, typer.Option(help="For --replay: write the timeline into this folder.")] = None,
@@ -52,24 +58,24 @@ def adapt(
 
     Examples:
 
-        narrowcast up plan --detach; narrowcast adapt --config .narrowcast/up.toml
+        narrowcast up plan --detach; narrowcast adapt --system .narrowcast
 
         narrowcast generate commuter --out day
 
-        narrowcast adapt --replay day/messages.parquet --wishes day/wishes.parquet
+        narrowcast adapt --replay day/messages.parquet --subscriptions day/wishes.parquet
     """
-    if (config is None) == (replay is None):
-        raise InputError("give either --config or --replay", name="config", hint="--config .narrowcast/up.toml")
-    if config is not None:
-        _live(config, snapshots)
+    if (system is None) == (replay is None):
+        raise InputError("adapt needs either --system or --replay", name="system", hint="--system .narrowcast")
+    if system is not None:
+        _live(system / "up.toml" if system.is_dir() else system, snapshots)
         return
     from narrowcast.adapt.decide import Policy
 
     assert replay is not None
-    if wishes is None:
-        raise InputError("a replay needs --wishes: who wanted what when", name="wishes")
-    rows = _replay(replay, wishes, plan, tuple(key.split(",")), (groups, sessions), every, half_life,
-                   Policy(horizon_s=horizon), out)  # fmt: skip
+    if subscriptions is None:
+        raise InputError("--replay needs --subscriptions: who wanted what when", name="subscriptions")
+    rows = _replay(replay, subscriptions, plan, key, (groups, sessions), every_s, half_life_s,
+                   Policy(horizon_s=horizon_s), out)  # fmt: skip
     if json:
         print_json({"timeline": rows})
     else:
@@ -88,17 +94,22 @@ def _row(row: dict[str, Any], replans: int) -> tuple[object, ...]:
 
 
 def _replay(
-    messages: Path, wishes: Path, plan: Path | None, key: tuple[str, ...], budget: tuple[int, int], every_s: float,
+    messages: Path, wishes: Path, plan: Path | None, given: str | None, budget: tuple[int, int], every_s: float,
     half_life_s: float, policy: Policy, out: Path | None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     from narrowcast.adapt import timeline
-    from narrowcast.adapt.kinds import continued
     from narrowcast.adapt.loop import Loop
     from narrowcast.adapt.replay import Record
-    from narrowcast.model.plan import load
-    from narrowcast.model.tables import read_table
-    from narrowcast.plans.channels.replan import ContinuedChannels, Settings
+    from narrowcast.cli.spark import columns
+    from narrowcast.model.tables import key_of, read_table
+    from narrowcast.plans.channels.replan import ChannelSettings, ContinuedChannels
+    from narrowcast.plans.kinds import kind_of
+    from narrowcast.plans.verbs import load
 
+    begun = None if plan is None else load(plan)
+    key = columns(given) or (begun.key if begun is not None else ()) or key_of(messages)
+    if not key:
+        raise InputError("nothing says which columns make a flow", name="key", hint="name them: --key topic")
     record = Record(
         read_table(messages, name="messages", columns=("ts", *key)),
         read_table(wishes, name="wishes", columns=("subscriber", "profile")),
@@ -110,8 +121,10 @@ def _replay(
         if loop is None:
             if not demand.interest.n_pairs:
                 continue
-            begun = None if plan is None else load(plan)
-            present = ContinuedChannels.begin(demand, Settings(*budget)) if begun is None else continued(begun, demand)
+            if begun is None:
+                present: Any = ContinuedChannels.begin(demand, ChannelSettings(*budget))
+            else:
+                present = kind_of(begun.kind).replan.continued(begun, demand)
             loop = Loop(present, policy, installed=begun)
         rows.append(loop.step(demand))
         if out is not None:
@@ -126,9 +139,9 @@ def _live(config: Path, snapshots: Path | None) -> None:
     from narrowcast.adapt.settings import settings_of
     from narrowcast.cli.deliver.running import stopping
     from narrowcast.deliver.processes.backbone import backbone
-    from narrowcast.deliver.processes.configuration import read_configuration
+    from narrowcast.deliver.processes.system import System
 
-    found = read_configuration(config)
+    found = System.read(config)
     settings = settings_of(found, snapshots=snapshots)
 
     def told(row: dict[str, Any]) -> None:

@@ -37,7 +37,7 @@ def calibrate(
         narrowcast calibrate --h 8 --out this-machine.csv
     """
     from narrowcast.model.tables import read_table
-    from narrowcast.plans import channels
+    from narrowcast.plans.channels import api as channels
 
     if measurements is None:
         rows = _measured(seconds, interface, out)

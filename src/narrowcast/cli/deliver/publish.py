@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from narrowcast.cli.deliver.running import Url
+from narrowcast.cli.deliver.running import HERE, SystemAt
 from narrowcast.cli.output import AsJson, output, print_json
 
 STEP = 1000
@@ -22,7 +22,7 @@ def publish(
     messages: Annotated[
         str, typer.Argument(help="Parquet, CSV or JSON lines; - reads JSON lines from standard input.")
     ] = "-",
-    url: Url = ".narrowcast",
+    system: SystemAt = HERE,
     rate: Annotated[
         float | None, typer.Option(min=0.001, help="Messages per second; as fast as it goes if not given.")
     ] = None,
@@ -42,7 +42,7 @@ def publish(
     rows = islice(_rows(messages), limit)
     step = STEP if rate is None else max(1, min(STEP, int(rate / 20)))
     sent, begun = 0, time.perf_counter()
-    with connect(url) as connection:
+    with connect(system) as connection:
         while chunk := list(islice(rows, step)):
             sent += connection.publish(chunk)
             if rate is not None:

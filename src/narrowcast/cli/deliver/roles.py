@@ -42,10 +42,10 @@ def preflight(
     """Check a host before anything starts: every problem at once, each with its fix."""
     import asyncio
 
-    from narrowcast.deliver.processes.configuration import read_configuration
     from narrowcast.deliver.processes.preflight import check_configuration
+    from narrowcast.deliver.processes.system import System
 
-    problems = asyncio.run(check_configuration(read_configuration(config), role))
+    problems = asyncio.run(check_configuration(System.read(config), role))
     if json:
         print_json({"problems": [{"what": p.what, "fix": p.fix, "fatal": p.fatal} for p in problems]})
     elif problems:
@@ -60,9 +60,9 @@ def preflight(
 def _run(role: str, path: Path) -> None:
     import asyncio
 
-    from narrowcast.deliver.processes.configuration import read_configuration
     from narrowcast.deliver.processes.roles import run_role
+    from narrowcast.deliver.processes.system import System
 
-    config = read_configuration(path)
+    config = System.read(path)
     notes.print(f"{role} starts; Ctrl-C ends it")
     asyncio.run(run_role(role, config))

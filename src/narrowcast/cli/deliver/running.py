@@ -9,9 +9,11 @@ from typing import Annotated
 
 import typer
 
-Data = Annotated[Path, typer.Option(help="The folder where the system keeps its log, keys and state.")]
-Url = Annotated[
-    str, typer.Option(help="The URL of NATS (nats://user:password@host:port), or the data folder of `narrowcast up`.")
+HERE = ".narrowcast"
+SystemFolder = Annotated[Path, typer.Option("--system", help="The data folder of the system: its log, keys and state.")]
+SystemAt = Annotated[
+    str,
+    typer.Option("--system", help="The running system: the data folder of `narrowcast up`, or the URL of its NATS."),
 ]
 Interface = Annotated[str | None, typer.Option(help="Where multicast comes in, if not as the system says.")]
 

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from narrowcast.cli.deliver.running import Interface, Url
+from narrowcast.cli.deliver.running import HERE, Interface, SystemAt
 from narrowcast.cli.output import notes
 
 
 def subscribe(
     profile: Annotated[str, typer.Argument(help="Such as \"symbol = 'IBM' AND price > 100\".")],
-    url: Url = ".narrowcast",
+    system: SystemAt = HERE,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")] = None,
     seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
     name: Annotated[str | None, typer.Option(help="The subscription's name, for people and for --state.")] = None,
@@ -41,12 +41,12 @@ def subscribe(
     from narrowcast.profiles import Profile
 
     wanted = Profile.parse(profile)
-    asyncio.run(_run(wanted.text, url, limit, seconds, name, state, from_start, interface, gateway))
+    asyncio.run(_run(wanted.text, system, limit, seconds, name, state, from_start, interface, gateway))
 
 
 async def _run(
     profile: str,
-    url: str,
+    system: str,
     limit: int | None,
     seconds: float | None,
     name: str | None,
@@ -62,7 +62,7 @@ async def _run(
     from narrowcast.deliver.client.connect import connect
 
     stop = stopping()
-    async with connect(url, interface=interface, gateway=gateway) as connection:
+    async with connect(system, interface=interface, gateway=gateway) as connection:
         subscription = connection.subscribe(profile, name=name, position=_position(state), from_start=from_start)
         printing = asyncio.ensure_future(_print(subscription, limit, state))
         ended = asyncio.ensure_future(stop.wait())

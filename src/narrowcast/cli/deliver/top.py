@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from narrowcast.cli.deliver.running import Url
+from narrowcast.cli.deliver.running import HERE, SystemAt
 from narrowcast.cli.output import AsJson, output, print_json, table
 
 GROUPS = ("group", "messages/s", "share", "predicted", "members")
@@ -19,7 +19,7 @@ ADAPTING = ("kept", "now", "replans", "moves", "joins", "why")
 
 
 def top(
-    url: Url = ".narrowcast",
+    system: SystemAt = HERE,
     once: Annotated[bool, typer.Option("--once", help="Watch for --seconds, print once and stop.")] = False,
     seconds: Annotated[float, typer.Option(min=0.5, help="Over how long rates are measured.")] = 2.0,
     json: AsJson = False,
@@ -31,10 +31,10 @@ def top(
     """
     import asyncio
 
-    asyncio.run(_run(url, once or json, seconds, json))
+    asyncio.run(_run(system, once or json, seconds, json))
 
 
-async def _run(url: str, once: bool, seconds: float, as_json: bool) -> None:
+async def _run(system: str, once: bool, seconds: float, as_json: bool) -> None:
     import asyncio
 
     from rich.live import Live
@@ -45,7 +45,7 @@ async def _run(url: str, once: bool, seconds: float, as_json: bool) -> None:
 
     overview = Overview()
     stop = stopping()
-    base = await backbone(url_of(url), name="top")
+    base = await backbone(url_of(system), name="top")
     try:
         await base.listen_statistics(
             lambda data: overview.take(json_text.loads(data), asyncio.get_running_loop().time())

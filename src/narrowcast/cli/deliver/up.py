@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from narrowcast.cli.deliver.running import Data
+from narrowcast.cli.deliver.running import HERE, SystemFolder
 from narrowcast.cli.output import notes, output
 
 
@@ -15,10 +15,10 @@ def up(
     plan: Annotated[
         Path | None, typer.Argument(help="The plan's folder; without one, every subscription gets its own channel.")
     ] = None,
-    data: Data = Path(".narrowcast"),
+    system: SystemFolder = Path(HERE),
     key: Annotated[
-        str, typer.Option(help="The attributes that make a flow, with commas, as when measuring.")
-    ] = "symbol",
+        str | None, typer.Option(help="The attributes that make a flow, with commas, for a plan that does not say.")
+    ] = None,
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="Return once it runs; narrowcast down ends it.")
     ] = False,
@@ -45,58 +45,56 @@ def up(
     import asyncio
 
     from narrowcast.cli.deliver.running import stopping
+    from narrowcast.cli.spark import columns
+    from narrowcast.deliver.processes.planner import FolderPlanner, groups_of
     from narrowcast.deliver.processes.preflight import check_engines, check_multicast, refuse
-    from narrowcast.deliver.processes.supervise import Local, Supervisor, brokers_of, refuse_second, start_detached
+    from narrowcast.deliver.processes.supervise import (
+        Supervisor,
+        brokers_of,
+        local_system,
+        refuse_second,
+        start_detached,
+    )
     from narrowcast.deliver.transport.dds.config import DdsSettings
+    from narrowcast.deliver.up import up_arguments
 
-    refuse_second(data)
-    found = None
-    if plan is not None:
-        from narrowcast.deliver.processes.planner import FolderPlanner
-
-        found = FolderPlanner.read(plan, key.split(",")).plan
-    used = found.tables["session_group"]["group"].to_pylist() if found and "session_group" in found.tables else []
-    groups = max(256, 2 + max(used, default=0))
-    settings = DdsSettings(interface=interface, domain=domain, groups=groups) if multicast else None
+    refuse_second(system)
+    known = columns(key) or ()
+    found = FolderPlanner.read(plan, known).plan
+    settings = DdsSettings(interface=interface, domain=domain, groups=groups_of(found)) if multicast else None
     problems = list(check_engines(embedded=True, multicast=multicast))
     problems += check_multicast(settings, found) if settings is not None else []
     refuse(problems)
     for problem in problems:
         notes.print(f"[yellow]note:[/] {problem}", soft_wrap=True)
-    local = Local(data, plan, tuple(key.split(",")), shards, messages, settings, sync, brokers_of(plan))
     if detach:
-        pid = start_detached(_arguments(local), data)
+        arguments = up_arguments(
+            plan, system, known, interface=interface, domain=domain, multicast=multicast, shards=shards,
+            messages=messages, sync=sync,
+        )  # fmt: skip
+        pid = start_detached(arguments, system)
         output.print(
-            f"narrowcast runs in {data} (process {pid}); end it with: narrowcast down --data {data}", soft_wrap=True
+            f"narrowcast runs in {system} (process {pid}); end it with: narrowcast down --system {system}",
+            soft_wrap=True,
         )
         return
+    local = local_system(
+        system, plan, key=known, shards=shards, messages=messages, multicast=settings, brokers=brokers_of(found)
+    )
 
     async def run() -> None:
         stop = stopping()
-        notes.print(f"narrowcast runs in {data}; Ctrl-C ends it")
-        await Supervisor(local).run(stop)
+        notes.print(f"narrowcast runs in {system}; Ctrl-C ends it")
+        await Supervisor(local, sync=sync).run(stop)
 
     asyncio.run(run())
 
 
-def _arguments(local: object) -> list[str]:
-    """The same command, in the foreground."""
-    from narrowcast.deliver.processes.supervise import Local
-
-    assert isinstance(local, Local)
-    given = [] if local.plan is None else [str(local.plan)]
-    given += ["--data", str(local.data), "--key", ",".join(local.key), "--shards", str(local.shards)]
-    given += ["--messages", str(local.messages), "--sync", local.sync]
-    if local.multicast is None:
-        return [*given, "--no-multicast"]
-    return [*given, "--interface", local.multicast.interface, "--domain", str(local.multicast.domain)]
-
-
-def down(data: Data = Path(".narrowcast")) -> None:
+def down(system: SystemFolder = Path(HERE)) -> None:
     """End the system that `narrowcast up` started. What is in its log stays for the next time."""
     from narrowcast.deliver.processes.supervise import stop_running
     from narrowcast.errors import InputError
 
-    if not stop_running(data):
-        raise InputError(f"nothing runs in {data}", name="data", got=str(data), hint="narrowcast up PLAN")
-    output.print(f"stopped; the log is kept in {data}")
+    if not stop_running(system):
+        raise InputError(f"nothing runs in {system}", name="system", got=str(system), hint="narrowcast up PLAN")
+    output.print(f"stopped; the log is kept in {system}")

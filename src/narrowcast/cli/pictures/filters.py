@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from narrowcast.errors import InputError, UnsupportedError
+from narrowcast.cli.pictures.page import ACCENT, INK, new_page, save_picture
 from narrowcast.model import Tree
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-ENDINGS = (".png", ".svg", ".pdf")
 # More vertices than this are a blur: the upper levels are drawn alone.
 DRAWN = 3_000
-INK, ACCENT = "#33363b", "#c8402f"
 
 
 def curve_picture(curve: Floats, bound: Floats, path: Path) -> None:
     """Traffic with 0..k filters; where only bounds are known, the band between them."""
-    figure, axes = _page(7, 4.5)
+    figure, axes = new_page(7, 4.5)
     filters = np.arange(curve.size)
     axes.plot(filters, curve, color=INK, marker="o" if curve.size <= 40 else None, markersize=3)
     if (bound < curve).any():
@@ -32,7 +29,7 @@ def curve_picture(curve: Floats, bound: Floats, path: Path) -> None:
     axes.set_ylabel("total traffic")
     axes.set_ylim(bottom=0)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    _save(figure, path)
+    save_picture(figure, path)
 
 
 def tree_picture(tree: Tree, loads: Floats, filters: Ints, path: Path) -> None:
@@ -41,7 +38,7 @@ def tree_picture(tree: Tree, loads: Floats, filters: Ints, path: Path) -> None:
 
     shown = _shown(tree)
     x, y = _positions(tree), -tree.depth
-    figure, axes = _page(min(24.0, 6 + 0.05 * int(shown.sum())), 2 + 0.8 * int(tree.depth[shown].max() + 1))
+    figure, axes = new_page(min(24.0, 6 + 0.05 * int(shown.sum())), 2 + 0.8 * int(tree.depth[shown].max() + 1))
     below = np.flatnonzero(shown & (tree.parents >= 0))
     above = tree.parents[below]
     share = loads[below] / max(float(loads[below].max(initial=0.0)), 1e-300)
@@ -60,7 +57,7 @@ def tree_picture(tree: Tree, loads: Floats, filters: Ints, path: Path) -> None:
     if not shown.all():
         axes.set_title(f"the upper {int(tree.depth[shown].max()) + 1} of {int(tree.depth.max()) + 1} levels")
     axes.set_axis_off()
-    _save(figure, path)
+    save_picture(figure, path)
 
 
 def _shown(tree: Tree) -> NDArray[np.bool_]:
@@ -83,23 +80,3 @@ def _positions(tree: Tree) -> Floats:
             start[child] = at
             at += leaves[child]
     return start + (leaves - 1) / 2
-
-
-def _page(width: float, height: float) -> tuple[Any, Any]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnsupportedError("pictures need matplotlib: install narrowcast[plots]", works=("--json",)) from None
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.add_subplot()
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    return figure, axes
-
-
-def _save(figure: Any, path: Path) -> None:
-    if path.suffix not in ENDINGS:
-        raise InputError(f"{path}: a picture ends in {', '.join(ENDINGS)}", name="picture", got=path.suffix)
-    if not path.parent.is_dir():
-        raise InputError(f"{path.parent}: no such folder", name="picture", got=str(path))
-    figure.savefig(path, dpi=150)

@@ -9,23 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrowcast.cli.pictures.filters import INK, _page, _save
+from narrowcast.cli.pictures.page import COLOURS, INK, new_page, save_picture
 
 if TYPE_CHECKING:
-    from narrowcast.plans.queries import MergePlan
+    from narrowcast.plans.queries.result import QueriesPlan
 
 Floats = NDArray[np.float64]
 
-# Told apart also by people who see few colours; neighbours differ in lightness.
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8a6d00", "#5b4b9a")
 
-
-def map_picture(plan: MergePlan, boxes: Floats, attributes: Sequence[str], path: Path) -> None:
+def map_picture(plan: QueriesPlan, path: Path) -> None:
     """Queries as thin rectangles, merged queries filled and outlined, along the first two attributes.
 
     With one attribute queries stand one above another, set by set. A side without an end runs off the map.
     """
-    figure, axes = _page(8, 6.6)
+    boxes, attributes = plan.demand.boxes, plan.demand.attributes
+    figure, axes = new_page(8, 6.6)
     line = len(attributes) == 1
     flat, pieces = _on_a_line(plan, boxes) if line else (boxes[:, :2], [part[:, :2] for part in plan.pieces])
     frame = _frame(flat)
@@ -50,10 +48,10 @@ def map_picture(plan: MergePlan, boxes: Floats, attributes: Sequence[str], path:
     more = f" (of {len(attributes)} attributes, the first two)" if len(attributes) > 2 else ""
     axes.set_title(f"{len(boxes):,} queries answered by {len(plan.sets):,}{more}", loc="left", pad=30)
     _legend(axes, len(together), len(merged), len(alone))
-    _save(figure, path)
+    save_picture(figure, path)
 
 
-def _on_a_line(plan: MergePlan, boxes: Floats) -> tuple[Floats, list[Floats]]:
+def _on_a_line(plan: QueriesPlan, boxes: Floats) -> tuple[Floats, list[Floats]]:
     """Intervals with a height: each query a row of its own, a set's rows next to one another."""
     rows = np.concatenate([np.asarray(members) for members in plan.sets])
     height = np.empty(len(boxes))

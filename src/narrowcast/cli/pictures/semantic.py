@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrowcast.cli.pictures.filters import INK, _page, _save
-from narrowcast.cli.pictures.queries import COLOURS
+from narrowcast.cli.pictures.page import COLOURS, INK, new_page, save_picture
 
 if TYPE_CHECKING:
-    from narrowcast.model.plan import Plan
-    from narrowcast.plans.semantic import SemanticPlan
+    from narrowcast.plans.semantic.result import SemanticPlan
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +20,7 @@ LINE = 1.7
 QUIET = "#c9cdd2"
 
 
-def overlay_picture(made: SemanticPlan, plan: Plan, positions: Floats | None, path: Path) -> None:
+def overlay_picture(made: SemanticPlan, positions: Floats | None, path: Path) -> None:
     """Brokers where they stand (or as far apart as their links are long), links, and channels along them.
 
     Channels of one link lie side by side. Sources are triangles, gateways dots, a channel's rendezvous a
@@ -31,11 +29,11 @@ def overlay_picture(made: SemanticPlan, plan: Plan, positions: Floats | None, pa
     topology = made.system.topology
     at = _layout(made) if positions is None else positions
     width, height = np.maximum(np.ptp(at, axis=0), 1e-9)
-    figure, axes = _page(10.5, float(np.clip(7.3 * height / width, 3.2, 9)) + 0.5)
+    figure, axes = new_page(10.5, float(np.clip(7.3 * height / width, 3.2, 9)) + 0.5)
     axes.set_axis_off()
     axes.set_anchor("NW")
     axes.set_aspect("equal")
-    rate = np.array(plan.tables["channels"]["rate"].to_pylist(), np.float64)
+    rate = np.array([channel.rate for channel in made.channels], np.float64)
     load = rate * np.array([channel.link_cost for channel in made.channels])
     used = np.flatnonzero(rate > 0)
     busiest = used[np.lexsort((used, -load[used]))][: len(COLOURS)].tolist()
@@ -55,7 +53,7 @@ def overlay_picture(made: SemanticPlan, plan: Plan, positions: Floats | None, pa
     said = f"{made.n_channels:,} channel{'s' * (made.n_channels != 1)} on {topology.n_brokers:,} brokers"
     axes.set_title(f"{said}: the {len(busiest)} that cost most in colour" if others else said, loc="left", color=INK)
     _legend(axes, made, rate, busiest, len(others))
-    _save(figure, path)
+    save_picture(figure, path)
 
 
 def _layout(made: SemanticPlan) -> Floats:

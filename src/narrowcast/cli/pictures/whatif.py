@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from narrowcast.cli.output import text
-from narrowcast.cli.pictures.filters import ACCENT, INK, _page, _save
+from narrowcast.cli.pictures.page import ACCENT, INK, new_page, save_picture
 
 if TYPE_CHECKING:
     from narrowcast.evaluate.whatif import Sweep
@@ -18,13 +18,13 @@ NOW = "#0072b2"
 
 def whatif_picture(found: Sweep, path: Path) -> None:
     """Draw the sweep."""
-    figure, axes = _page(7.5, 4.8)
+    figure, axes = new_page(7.5, 4.8)
     if len(found.names) == 1:
         _curve(found, axes)
     else:
         _map(found, figure, axes)
     axes.set_title(f"{found.measure} as a share of {found.yardstick}", loc="left", fontsize=11)
-    _save(figure, path)
+    save_picture(figure, path)
 
 
 def _curve(found: Sweep, axes: Any) -> None:

@@ -9,15 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table
-from narrowcast.cli.plan.common import Out, Overwrite, Strict, write
+from narrowcast.cli.plan.common import (
+    DemandFolder,
+    InterestTable,
+    Key,
+    Out,
+    Overwrite,
+    Picture,
+    Strict,
+    as_json,
+    read_flows,
+    written,
+)
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
     from narrowcast.model import Interest
-    from narrowcast.model.plan import Plan
+    from narrowcast.plans.channels.limits import Limits
+    from narrowcast.plans.channels.result import ChannelsPlan
 
 
-class Method(StrEnum):
+class ChannelMethod(StrEnum):
     search = "search"
     sf = "sf"
     gf = "gf"
@@ -27,18 +39,19 @@ class Method(StrEnum):
 
 
 def channels(
-    flows: Annotated[Path, typer.Argument(help="The flows table: flow, rate.")],
-    interest: Annotated[Path, typer.Argument(help="The interest table: flow, subscriber.")],
+    demand: DemandFolder,
+    interest: InterestTable = None,
+    key: Key = None,
     groups: Annotated[int, typer.Option(min=1, help="How many multicast groups may be used.")] = 50,
     sessions: Annotated[int, typer.Option(min=1, help="How many sessions may be used.")] = 500,
-    method: Annotated[Method, typer.Option(help="search is ours and the best; the rest are the published ones.")] = (
-        Method.search
-    ),
-    alpha: Annotated[float, typer.Option(min=0, help="Receiver's cost per message of a group it must look at.")] = 1.0,
-    beta: Annotated[float, typer.Option(min=0, help="Receiver's cost per message of a session it must look at.")] = 1.0,
+    method: Annotated[
+        ChannelMethod, typer.Option(help="search is ours and the best; the rest are the published ones.")
+    ] = ChannelMethod.search,
+    alpha: Annotated[float, typer.Option(min=0, help="Subscriber's cost per message of a group it is in.")] = 1.0,
+    beta: Annotated[float, typer.Option(min=0, help="Subscriber's cost per message of a session it takes.")] = 1.0,
     time_limit: Annotated[float | None, typer.Option(min=0.1, help="Stop searching after so many seconds.")] = None,
-    joins_per_user: Annotated[
-        int | None, typer.Option(min=1, help="Groups a receiver may join; Linux allows 20 per socket.")
+    joins_per_subscriber: Annotated[
+        int | None, typer.Option(min=1, help="Groups a subscriber may join; Linux allows 20 per socket.")
     ] = None,
     rate_per_group: Annotated[float | None, typer.Option(min=0, help="The most a group may carry.")] = None,
     pin: Annotated[Path | None, typer.Option(help="A table (flow, group): flows whose group is fixed.")] = None,
@@ -47,101 +60,95 @@ def channels(
     ] = None,
     previous: Annotated[Path | None, typer.Option(help="The folder of the plan that runs now: change little.")] = None,
     moves: Annotated[int | None, typer.Option(min=0, help="Flows that may move from the previous plan.")] = None,
-    joins: Annotated[int | None, typer.Option(min=0, help="Joins there may be that the previous plan lacks.")] = None,
+    new_joins: Annotated[
+        int | None, typer.Option(min=0, help="Joins there may be that the previous plan lacks.")
+    ] = None,
     master: Annotated[
         str | None,
         typer.Option(help="Plan on Spark, there: local[*] or spark://host:port. Very large tables go by themselves."),
     ] = None,
+    picture: Picture = None,
     out: Out = None,
     overwrite: Overwrite = False,
     strict: Strict = False,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """Map flows to sessions and sessions to multicast groups, so that receivers filter the least.
+    """Map flows to sessions and sessions to multicast groups, so that subscribers filter the least.
 
     Every plan is checked by code that had no part in making it before it is written: whoever wants a
     flow is in its group.
 
     Examples:
 
-        narrowcast plan channels flows.parquet interest.parquet --groups 50 --sessions 300 --out plan
+        narrowcast plan channels measured --groups 50 --sessions 300 --out plan
 
-        narrowcast plan channels flows.parquet interest.parquet --previous plan --moves 200 --joins 500 --out next
+        narrowcast plan channels flows.parquet interest.parquet --key symbol --out plan
+
+        narrowcast plan channels measured --previous plan --moves 200 --new-joins 500 --out next
     """
-    from narrowcast.cli.plan.on_spark import channels_on_spark, too_large
-    from narrowcast.evaluate import certify
-    from narrowcast.model.intake import read_interest
-    from narrowcast.model.plan import fingerprint, load
+    from narrowcast.cli.plan.on_spark import channels_on_spark, tables_of, too_large
     from narrowcast.model.quarantine import Quarantine
-    from narrowcast.plans import channels as planner
-    from narrowcast.plans.channels.result import as_plan, previous_of
+    from narrowcast.plans.channels.plan import plan
+    from narrowcast.plans.channels.result import ChannelsPlan
+    from narrowcast.plans.verbs import load
 
-    bound = any(value is not None for value in (joins_per_user, rate_per_group, pin, apart))
-    if master is not None or too_large(interest):
+    bound = any(value is not None for value in (joins_per_subscriber, rate_per_group, pin, apart))
+    flows_at, interest_at = tables_of(demand, interest)
+    if master is not None or too_large(interest_at):
         channels_on_spark(
-            flows,
-            interest,
-            master=master,
-            limited=bound or previous is not None or time_limit is not None,
-            out=out,
-            overwrite=overwrite,
-            json=json,
-            groups=groups,
-            sessions=sessions,
-            method=method.value,
-            alpha=alpha,
-            beta=beta,
-            seed=seed,
-            strict=strict,
-        )
+            flows_at, interest_at, key=key, master=master, limited=bound or bool(previous) or time_limit is not None,
+            out=out, overwrite=overwrite, json=json, groups=groups, sessions=sessions, method=method.value,
+            alpha=alpha, beta=beta, seed=seed, strict=strict,
+        )  # fmt: skip
         return
     aside = Quarantine(strict=strict)
-    wants = read_interest(flows, interest, aside)
-    if previous is None and (moves is not None or joins is not None):
-        raise InputError("--moves and --joins count from a plan that runs: name it with --previous", name="previous")
-    pairs = () if apart is None else two_columns(apart, "apart", ("flow", "other"))
-    pins = () if pin is None else two_columns(pin, "pin", ("flow", "group"))
-    limits = planner.Limits(
-        joins_per_user,
-        rate_per_group,
-        {flow_number(wants, flow, pin): group_number(group, pin) for flow, group in pins},
-        [(flow_number(wants, one, apart), flow_number(wants, two, apart)) for one, two in pairs],
-        moves,
-        joins,
-    )
+    wanted = read_flows(demand, interest, key, aside)
+    if previous is None and (moves is not None or new_joins is not None):
+        raise InputError("--moves and --new-joins need the plan that runs now: --previous FOLDER", name="previous")
+    before = None if previous is None else load(previous)
+    if before is not None and not isinstance(before, ChannelsPlan):
+        raise InputError(f"--previous must be a channels plan, got a {before.kind} plan", name="previous")
+    limits = _limits(wanted.interest, joins_per_subscriber, rate_per_group, pin, apart, moves, new_joins)
     with notes.status("planning"):
-        result = planner.plan(
-            wants,
-            groups,
-            sessions,
-            method.value,
-            alpha=alpha,
-            beta=beta,
-            seed=seed,
-            time_limit=time_limit,
-            limits=limits if bound or previous is not None else None,
-            previous=None if previous is None else previous_of(load(previous), wants),
-        )
-    plan = as_plan(result, limits=limits, inputs={"flows": fingerprint(flows), "interest": fingerprint(interest)})
-    with notes.status("checking"):
-        plan = certify(plan)
-    write(plan, out, aside, overwrite=overwrite)
+        made = plan(
+            wanted, groups, sessions, method.value, alpha=alpha, beta=beta, seed=seed, time_limit=time_limit,
+            limits=limits if bound or before is not None else None, previous=before,
+        )  # fmt: skip
+    made = written(made, out, aside, overwrite=overwrite)
+    if picture is not None:
+        from narrowcast.cli.pictures.channels import groups_picture
+
+        groups_picture(made, picture)
     if json:
-        print_json(
-            {
-                "cost": plan.cost,
-                "baselines": plan.baselines,
-                "lower_bound": plan.lower_bound,
-                "gap": plan.gap,
-                "set_aside": len(aside.rows),
-                "out": out,
-            }
-        )
+        print_json(as_json(made, aside, out, picture=picture))
         return
-    _show(plan, wants)
+    _show(made)
     if out is not None:
         output.print(f"Written to {out}")
+
+
+def _limits(
+    interest: Interest,
+    joins: int | None,
+    rate: float | None,
+    pin: Path | None,
+    apart: Path | None,
+    moves: int | None,
+    new_joins: int | None,
+) -> Limits:
+    from narrowcast.plans.channels.limits import Limits
+
+    pairs = () if apart is None else two_columns(apart, "apart", ("flow", "other"))
+    pins = () if pin is None else two_columns(pin, "pin", ("flow", "group"))
+    return Limits(
+        joins,
+        rate,
+        {flow_number(interest, flow, pin): group_number(group, pin) for flow, group in pins},
+        [(flow_number(interest, one, apart), flow_number(interest, two, apart)) for one, two in pairs],
+        moves,
+        new_joins,
+    )
 
 
 def two_columns(path: Path, name: str, columns: tuple[str, str]) -> list[tuple[str, str]]:
@@ -162,31 +169,31 @@ def flow_number(wants: Interest, flow: str, path: Path | None) -> int:
 
 def group_number(text: str, path: Path | None) -> int:
     if not text.isdecimal():
-        raise InputError(f"{path}: group {text!r} is no whole number", name="group", got=text)
+        raise InputError(f"{path}: group must be a whole number, got {text!r}", name="group", got=text)
     return int(text)
 
 
-def _show(plan: Plan, wants: Interest) -> None:
-    n_groups, n_sessions = (
-        len(set(plan.tables["session_group"]["group"].to_pylist())),
-        len(plan.tables["session_group"]),
-    )
+def _show(plan: ChannelsPlan) -> None:
+    wants, used = plan.interest, sorted({l for l in plan.session_of_flow.tolist() if l >= 0})
+    n_groups = len({int(plan.group_of_session[l]) for l in used})
     output.print(
         f"[bold]{wants.n_flows:,} flows, {wants.n_users:,} subscribers, {wants.n_pairs:,} wishes[/] in {n_groups} "
-        f"groups and {n_sessions} sessions: {plan.cost['relative']:.1%} of flooding's waste; no plan has less than "
-        f"{(plan.lower_bound or 0) / plan.cost['flooding']:.1%}"
+        f"groups and {len(used)} sessions: {plan.cost.relative:.1%} of flooding's waste; no plan has less than "
+        f"{(plan.lower_bound or 0) / (plan.cost.flooding or 1.0):.1%}"
     )
-    output.print(ways_table(plan))
+    if not plan.key:
+        notes.print("note: nothing says which attributes make a flow; say so with --key to deliver this plan")
+    output.print(ways_table(plan.cost.relative, {name: found.terms for name, found in plan.baselines.items()}))
 
 
-def ways_table(plan: Plan) -> Any:
+def ways_table(waste: float, baselines: Any) -> Any:
     """The plan beside the other ways: what receivers throw away (flooding is 100 %), and what the sender sends."""
-    once = plan.baselines["perfect multicast"]["sent"] or 1.0
-    ways = {"[bold green]this plan[/]": (plan.cost["relative"], once)}
-    ways |= {name: (found["relative"], found["sent"]) for name, found in plan.baselines.items()}
+    once = baselines["perfect multicast"]["sent"] or 1.0
+    ways = {"[bold green]this plan[/]": (waste, once)}
+    ways |= {name: (found["relative"], found["sent"]) for name, found in baselines.items()}
     rows = [
-        (name, f"{waste:.1%}", f"{sent / once:.1f}×", "█" * round(20 * waste) or "▏")
-        for name, (waste, sent) in sorted(ways.items(), key=lambda way: way[1])
+        (name, f"{share:.1%}", f"{sent / once:.1f}×", "█" * round(20 * share) or "▏")
+        for name, (share, sent) in sorted(ways.items(), key=lambda way: way[1])
     ]
     columns = ("way", "waste", "sent", "")
     return table("Against the other ways", columns, rows, numbers=columns[1:3])

@@ -4,38 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from narrowcast.cli.output import notes, output, table
-from narrowcast.errors import PlanError
-from narrowcast.model.plan import Plan, save
+from narrowcast.model.plan import Plan
 from narrowcast.model.quarantine import Quarantine
+
+if TYPE_CHECKING:
+    from narrowcast.model.demand import Demand
 
 Out = Annotated[Path | None, typer.Option(help="Write the plan to this folder.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a plan that is already there.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad row instead of setting it aside.")]
 
 
-def refuse_unsound(faults: list[str]) -> None:
-    """An unsound plan is never written."""
-    if faults:
-        more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
-        raise PlanError(f"the plan is unsound and was not written: {faults[0]}{more}")
+Key = Annotated[
+    str | None,
+    typer.Option(help="The attributes that make a flow, as symbol or symbol,venue. Default: as the demand says."),
+]
+Picture = Annotated[Path | None, typer.Option(help="Draw the plan to this .png, .svg or .pdf.")]
+DemandFolder = Annotated[
+    Path, typer.Argument(metavar="DEMAND", help="A folder that measure or generate wrote; or the flows table.")
+]
+InterestTable = Annotated[
+    Path | None, typer.Argument(metavar="[INTEREST]", help="The interest table, where DEMAND is the flows table.")
+]
 
 
-def write(plan: Plan, out: Path | None, aside: Quarantine, *, overwrite: bool) -> None:
-    """Save the plan, with its quarantine beside it, and say what was set aside."""
+def read_flows(demand: Path, interest: Path | None, key: str | None, aside: Quarantine) -> Demand:
+    """Who wants which flow, from a folder or from two tables."""
+    from dataclasses import replace
+
+    from narrowcast.cli.spark import columns
+    from narrowcast.model.intake import read_demand_tables, read_measured
+
+    if interest is not None:
+        return read_demand_tables(demand, interest, aside, key=columns(key))
+    found = read_measured(demand, aside)
+    return found if key is None else replace(found, key=columns(key) or ())
+
+
+P = TypeVar("P", bound=Plan)
+
+
+def written(plan: P, out: Path | None, aside: Quarantine, *, overwrite: bool) -> P:
+    """Judge the plan, save it with its quarantine beside it if it has a place, and say what was set aside."""
+    from narrowcast.plans.verbs import judged, save
+
     for file, row, reason in sorted(aside.rows)[:5]:
         notes.print(f"set aside: {file}, row {row}: {reason}", soft_wrap=True, markup=False, style="yellow")
     if len(aside.rows) > 5:
         notes.print(f"set aside: {len(aside.rows) - 5} more rows", style="yellow")
-    if out is None:
-        return
-    save(plan, out, overwrite=overwrite)
-    if aside.rows:
+    with notes.status("checking"):
+        plan = judged(plan) if out is None else save(plan, out, overwrite=overwrite)
+    if out is not None and aside.rows:
         aside.write(out / "quarantine.parquet")
+    return plan
+
+
+def as_json(plan: Plan, aside: Quarantine, out: Path | None, **more: Any) -> dict[str, Any]:
+    """What every planner prints for programs."""
+    tables = plan.to_tables()
+    told = {name: getattr(tables, name) for name in ("kind", "key", "cost", "baselines", "lower_bound", "gap")}
+    return {**told, **more, "set_aside": len(aside.rows), "out": out}
 
 
 def bars(title: str, costs: Mapping[str, float], ours: str) -> Any:
@@ -48,7 +81,7 @@ def bars(title: str, costs: Mapping[str, float], ours: str) -> Any:
     return table(title, ("way", "cost", ""), rows, numbers=("cost",))
 
 
-def show(plan: Plan, headline: str, costs: Mapping[str, float], ours: str, out: Path | None) -> None:
+def show(headline: str, costs: Mapping[str, float], ours: str, out: Path | None) -> None:
     """The headline, the bars, and where the plan went."""
     output.print(headline)
     output.print(bars("Against the other ways", costs, ours))

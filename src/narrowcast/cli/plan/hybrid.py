@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json
-from narrowcast.cli.plan.common import Out, Overwrite, Strict, bars, write
+from narrowcast.cli.plan.common import (
+    DemandFolder,
+    InterestTable,
+    Key,
+    Out,
+    Overwrite,
+    Picture,
+    Strict,
+    as_json,
+    bars,
+    read_flows,
+    written,
+)
 
 
 def hybrid(
-    flows: Annotated[Path, typer.Argument(help="The flows table: flow, rate.")],
-    interest: Annotated[Path, typer.Argument(help="The interest table: flow, subscriber.")],
+    demand: DemandFolder,
+    interest: InterestTable = None,
+    key: Key = None,
     groups: Annotated[int, typer.Option(min=1, help="How many multicast groups may be used.")] = 50,
     channelizer: Annotated[
         str, typer.Option(help="kmeans, random, two-phase, bmd, interior-point or flow-merge.")
@@ -28,11 +40,12 @@ def hybrid(
     cap: Annotated[float | None, typer.Option(min=0, max=1, help="The largest share of the cost by unicast.")] = None,
     sessions: Annotated[
         int | None,
-        typer.Option(min=1, help="Cut groups into sessions, which receivers tell apart; search, no cap."),
+        typer.Option(min=1, help="Cut groups into sessions, which subscribers tell apart; search, no cap."),
     ] = None,
     beta: Annotated[
-        float, typer.Option(min=0, help="Receiver's cost per message of a session it must look at; with --sessions.")
+        float, typer.Option(min=0, help="Subscriber's cost per message of a session it must look at; with --sessions.")
     ] = 1.0,
+    picture: Picture = None,
     out: Out = None,
     overwrite: Overwrite = False,
     strict: Strict = False,
@@ -41,40 +54,39 @@ def hybrid(
 ) -> None:
     """Put flows into multicast groups or send them by unicast, whichever is cheaper in one cost.
 
+    The result is a channels plan that may use unicast.
+
     Perfect multicast, one group per audience, is 100 %. Every plan is checked by code that had no part
     in making it before it is written.
 
     Examples:
 
-        narrowcast plan hybrid flows.parquet interest.parquet --groups 50 --out plan
+        narrowcast plan hybrid measured --groups 50 --out plan
 
-        narrowcast plan hybrid flows.parquet interest.parquet --groups 20 --sessions 200 --out plan
+        narrowcast plan hybrid measured --groups 20 --sessions 200 --out plan
     """
-    from narrowcast.evaluate import certify
-    from narrowcast.model.intake import read_interest
-    from narrowcast.model.plan import fingerprint
     from narrowcast.model.quarantine import Quarantine
-    from narrowcast.plans import channels as planner
-    from narrowcast.plans.channels.result import hybrid_as_plan
+    from narrowcast.plans.channels.hybrid import hybrid as plan
 
     aside = Quarantine(strict=strict)
-    wants = read_interest(flows, interest, aside)
+    wanted = read_flows(demand, interest, key, aside)
     with notes.status("planning"):
-        result = planner.hybrid(
-            wants, groups, channelizer, unicast, weights=weights, cap=cap, seed=seed, sessions=sessions, beta=beta
+        made = plan(
+            wanted, groups, channelizer, unicast, weights=weights, cap=cap, seed=seed, sessions=sessions, beta=beta
         )
-    inputs = {"flows": fingerprint(flows), "interest": fingerprint(interest)}
-    plan = hybrid_as_plan(result, seed=seed, cap=cap, inputs=inputs)
-    with notes.status("checking"):
-        plan = certify(plan)
-    write(plan, out, aside, overwrite=overwrite)
+    made = written(made, out, aside, overwrite=overwrite)
+    if picture is not None:
+        from narrowcast.cli.pictures.channels import groups_picture
+
+        groups_picture(made, picture)
     if json:
-        print_json({"cost": plan.cost, "baselines": plan.baselines, "set_aside": len(aside.rows), "out": out})
+        print_json(as_json(made, aside, out, picture=picture))
         return
+    wants = made.interest
     output.print(
-        f"[bold]{wants.n_flows:,} flows, {wants.n_users:,} subscribers:[/] {result.percent_of_perfect:.1f} % of "
-        f"perfect multicast, {result.unicast_share:.1%} of it by unicast"
+        f"[bold]{wants.n_flows:,} flows, {wants.n_users:,} subscribers:[/] {made.percent_of_perfect:.1f} % of "
+        f"perfect multicast, {made.unicast_share:.1%} of it by unicast"
     )
-    output.print(bars("Against the other ways", {"this plan": result.cost} | dict(plan.baselines), "this plan"))
+    output.print(bars("Against the other ways", {"this plan": made.cost} | dict(made.baselines), "this plan"))
     if out is not None:
         output.print(f"Written to {out}")

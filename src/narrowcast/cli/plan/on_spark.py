@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from narrowcast.cli.output import notes, output, print_json
-from narrowcast.cli.spark import running
+from narrowcast.cli.spark import columns, running
 from narrowcast.errors import UnsupportedError
 
 # Above so many wishes the tables are not read into this process.
@@ -31,10 +31,18 @@ def too_large(interest: Path) -> bool:
     return rows > LARGE_ROWS
 
 
+def tables_of(demand: Path, interest: Path | None) -> tuple[Path, Path]:
+    """The two tables of a demand: as they were given, or as a folder has them."""
+    from narrowcast.model.intake import table_in
+
+    return (demand, interest) if interest is not None else (table_in(demand, "flows"), table_in(demand, "interest"))
+
+
 def channels_on_spark(
     flows: Path,
     interest: Path,
     *,
+    key: str | None,
     master: str | None,
     limited: bool,
     out: Path | None,
@@ -42,9 +50,10 @@ def channels_on_spark(
     json: bool,
     **options: Any,
 ) -> None:
-    """Plan, check, write and show; `options` are those of `pipeline.plan_channels`."""
+    """Plan, check, write and show; `options` are those of `data.planning.plan_channels`."""
     from narrowcast.cli.plan.channels import ways_table
-    from narrowcast.model.plan import fingerprint, save
+    from narrowcast.model.folder import fingerprint, write_tables
+    from narrowcast.model.tables import key_of
 
     if limited:
         raise UnsupportedError("limits and time limits are not kept on Spark", works=("without --master",))
@@ -53,10 +62,11 @@ def channels_on_spark(
         from narrowcast.data.planning.plan_channels import plan_channels
 
         inputs = {"flows": fingerprint(flows), "interest": fingerprint(interest)}
-        made = plan_channels(spark, flows, interest, inputs=inputs, progress=report, **options)
+        known = columns(key) or key_of(flows)
+        made = plan_channels(spark, flows, interest, inputs=inputs, key=known, progress=report, **options)
         plan = made.plan
         if out is not None:
-            save(plan, out, overwrite=overwrite)
+            write_tables(plan, out, overwrite=overwrite)
             write_set_aside(made.tables, out / "quarantine.parquet")
         aside = sum(table.n_quarantined for table in made.tables.values())
         if aside:
@@ -66,11 +76,11 @@ def channels_on_spark(
         found = {name: getattr(plan, name) for name in ("cost", "baselines", "lower_bound", "gap")}
         print_json(found | {"set_aside": aside, "out": out, "made_on": made.made_on})
         return
-    sizes = {name: plan.tables[name].num_rows for name in ("flows", "interest", "session_group")}
+    sizes = {name: rows.num_rows for name, rows in plan.tables.items()}
     output.print(
         f"[bold]{sizes['flows']:,} flows, {sizes['interest']:,} wishes[/] in {sizes['session_group']} sessions, "
         f"planned on the {made.made_on}: {plan.cost['relative']:.1%} of flooding's waste"
     )
-    output.print(ways_table(plan))
+    output.print(ways_table(plan.cost["relative"], plan.baselines))
     if out is not None:
         output.print(f"Written to {out}")

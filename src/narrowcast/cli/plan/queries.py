@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table, text
-from narrowcast.cli.plan.common import Out, Overwrite, Strict, show, write
+from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, show, written
 from narrowcast.cli.spark import columns
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
-    from narrowcast.plans.queries import GridHistogram, MergePlan, PointCounts
+    from narrowcast.plans.queries.result import QueriesPlan
+    from narrowcast.plans.queries.sizes import GridHistogram, PointCounts
 
 
-class Method(StrEnum):
+class QueryMethod(StrEnum):
     pair = "pair"
     directed = "directed"
     cluster = "cluster"
@@ -25,7 +26,7 @@ class Method(StrEnum):
     exhaustive = "exhaustive"
 
 
-class Procedure(StrEnum):
+class QueryProcedure(StrEnum):
     rectangle = "rectangle"
     polygon = "polygon"
     exact = "exact"
@@ -41,10 +42,11 @@ Attributes = Annotated[
     str | None, typer.Option(help="The attributes to merge along, as lat,lon. Default: those that all queries name.")
 ]
 MethodOption = Annotated[
-    Method, typer.Option(help="pair is fast; directed is better; partition is optimal, for up to 22 queries.")
+    QueryMethod, typer.Option(help="pair is fast; directed is better; partition is optimal, for up to 22 queries.")
 ]
 ProcedureOption = Annotated[
-    Procedure, typer.Option(help="Bounding rectangle; polygon, a union of few; exact, disjoint pieces and no waste.")
+    QueryProcedure,
+    typer.Option(help="Bounding rectangle; polygon, a union of few; exact, disjoint pieces."),
 ]
 Km = Annotated[float, typer.Option(min=0, help="Cost of a merged query.")]
 Kt = Annotated[float, typer.Option(min=0, help="Cost of sending a row.")]
@@ -54,8 +56,8 @@ Ku = Annotated[float, typer.Option(min=0, help="Cost of a row to a client that d
 def queries(
     queries: Annotated[Path, typer.Argument(help="The queries table: query, client, profile (a range).")],
     attributes: Attributes = None,
-    method: MethodOption = Method.pair,
-    procedure: ProcedureOption = Procedure.rectangle,
+    method: MethodOption = QueryMethod.pair,
+    procedure: ProcedureOption = QueryProcedure.rectangle,
     km: Km = 365e-5,
     kt: Kt = 3.25e-5,
     ku: Ku = 0.16e-5,
@@ -65,9 +67,11 @@ def queries(
     sizes: Annotated[
         Sizes | None, typer.Option(help="area; with --table counts (exact, the default) or histogram (for large data).")
     ] = None,
-    map: Annotated[
-        Path | None, typer.Option("--map", help="Draw queries and merged queries to this .png, .svg or .pdf.")
-    ] = None,
+    ka: Annotated[float, typer.Option(min=0, help="Cost of answering at the server.")] = 0.0,
+    starts: Annotated[int | None, typer.Option(min=1, help="Starts of the directed search. Default: 50.")] = None,
+    inner: Annotated[str | None, typer.Option(help="The method inside each cluster (cluster). Default: pair.")] = None,
+    metric: Annotated[str | None, typer.Option(help="How clusters are found: heuristic or gain (cluster).")] = None,
+    picture: Picture = None,
     out: Out = None,
     overwrite: Overwrite = False,
     strict: Strict = False,
@@ -81,16 +85,16 @@ def queries(
 
     Examples:
 
-        narrowcast plan queries queries.parquet --out plan --map map.png
+        narrowcast plan queries queries.parquet --out plan --picture map.png
 
         narrowcast plan queries queries.csv --table places.parquet --attributes lat,lon --procedure polygon
     """
-    from narrowcast.evaluate import certify
-    from narrowcast.model.plan import fingerprint
+    from narrowcast.model.folder import fingerprint
     from narrowcast.model.quarantine import Quarantine
-    from narrowcast.plans import queries as planner
     from narrowcast.plans.queries.intake import check_bounded, read_queries, shared_attributes
-    from narrowcast.plans.queries.result import as_plan
+    from narrowcast.plans.queries.plan import make
+    from narrowcast.plans.queries.ranges import range_boxes
+    from narrowcast.plans.queries.result import QueryDemand
 
     by = _by(table, sizes)
     aside = Quarantine(strict=strict)
@@ -98,47 +102,38 @@ def queries(
     if not asked:
         raise InputError(f"{queries}: no query is left to plan: {aside.rows[0][2] if aside.rows else 'it has no row'}")
     along = shared_attributes(asked, columns(attributes))
-    boxes = planner.range_boxes([query.profile for query in asked], along)
+    boxes = range_boxes([query.profile for query in asked], along)
     if by is Sizes.area:
         check_bounded(asked, boxes, along)
+    wanted = QueryDemand(boxes, along, tuple(q.query for q in asked), tuple(q.client for q in asked))
     with notes.status("planning"):
         size = None if table is None or by is Sizes.area else _size(table, along, by)
-        merged = planner.merge(
-            boxes, method.value, km=km, kt=kt, ku=ku, procedure=procedure.value, size=size, seed=seed
-        )
+        made = make(
+            wanted, method.value, procedure.value, km, kt, ku, ka, size=size, seed=seed, starts=starts, inner=inner,
+            metric=metric,
+        )  # fmt: skip
     inputs = {"queries": queries} | ({} if table is None else {"table": table})
-    plan = as_plan(
-        merged,
-        along,
-        boxes=boxes,
-        names=[query.query for query in asked],
-        clients=[query.client for query in asked],
-        parameters={"size": by.value, "attributes": list(along)},
-        inputs={name: fingerprint(path) for name, path in inputs.items()},
+    made = written(
+        made.made_from({name: fingerprint(path) for name, path in inputs.items()}), out, aside, overwrite=overwrite
     )
-    with notes.status("checking"):
-        plan = certify(plan)
-    if map is not None:
+    if picture is not None:
         from narrowcast.cli.pictures.queries import map_picture
 
-        map_picture(merged, boxes, along, map)
-    write(plan, out, aside, overwrite=overwrite)
+        map_picture(made, picture)
+    channels = sum(map(len, made.pieces))
     if json:
-        sets = [[{"query": asked[q].query, "client": asked[q].client} for q in members] for members in merged.sets]
-        print_json({
-            "queries": len(asked), "merged": len(merged.sets), "channels": merged.terms.amounts.channels,
-            "attributes": along, "sets": sets, "cost": plan.cost, "baselines": plan.baselines,
-            "saved": merged.saved, "set_aside": len(aside.rows), "map": map, "out": out,
-        })  # fmt: skip
+        sets = [[{"query": asked[q].query, "client": asked[q].client} for q in members] for members in made.sets]
+        told = {"queries": len(asked), "merged": len(made.sets), "channels": channels, "attributes": along}
+        print_json(as_json(made, aside, out, **told, sets=sets, saved=made.saved, picture=picture))
         return
-    clients, channels = len({query.client for query in asked}), merged.terms.amounts.channels
+    clients = len({query.client for query in asked})
     headline = (
         f"[bold]{len(asked):,} queries of {clients:,} client{'s' * (clients != 1)}[/] answered by "
-        f"{len(merged.sets):,} on {channels:,} channel{'s' * (channels != 1)}: cost {text(merged.cost)}, "
-        f"{merged.saved:.1%} below answering each alone"
+        f"{len(made.sets):,} on {channels:,} channel{'s' * (channels != 1)}: cost {text(made.cost)}, "
+        f"{made.saved:.1%} below answering each alone"
     )
-    show(plan, headline, {"narrowcast": merged.cost, "each alone": merged.baseline}, "narrowcast", out)
-    _show_sets(merged, [query.query for query in asked])
+    show(headline, {"narrowcast": made.cost, "each alone": made.baseline}, "narrowcast", out)
+    _show_sets(made)
 
 
 def _by(data: Path | None, sizes: Sizes | None) -> Sizes:
@@ -156,7 +151,7 @@ def _size(data: Path, along: tuple[str, ...], by: Sizes) -> PointCounts | GridHi
     import pyarrow as pa
 
     from narrowcast.model.tables import read_table
-    from narrowcast.plans.queries import GridHistogram, PointCounts
+    from narrowcast.plans.queries.sizes import GridHistogram, PointCounts
 
     rows = read_table(data, name="data", columns=along)
     points = np.empty((rows.num_rows, len(along)))
@@ -176,12 +171,13 @@ def _bins(d: int) -> int:
     return max(1, min(64, int(4e6 ** (1 / d)) - 1))
 
 
-def _show_sets(merged: MergePlan, names: list[str]) -> None:
+def _show_sets(made: QueriesPlan) -> None:
     """The sets that answer most queries."""
-    largest: list[Any] = sorted(range(len(merged.sets)), key=lambda at: (-len(merged.sets[at]), at))[:10]
+    names = made.demand.query_names
+    largest: list[Any] = sorted(range(len(made.sets)), key=lambda at: (-len(made.sets[at]), at))[:10]
     rows = []
     for at in largest:
-        members = [names[q] for q in merged.sets[at]]
+        members = [names[q] for q in made.sets[at]]
         more = f" and {len(members) - 6:,} more" if len(members) > 6 else ""
-        rows.append((at, len(members), float(merged.sizes[at]), ", ".join(members[:6]) + more))
+        rows.append((at, len(members), float(made.sizes[at]), ", ".join(members[:6]) + more))
     output.print(table("Largest sets", ("set", "queries", "size", "which"), rows, numbers=("set", "queries", "size")))

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table, text
-from narrowcast.cli.plan.common import Out, Overwrite, Strict, show, write
+from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, show, written
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
     from narrowcast.model import Topology
-    from narrowcast.model.plan import Plan
-    from narrowcast.plans.semantic import ChannelReason, SemanticPlan
     from narrowcast.plans.semantic.intake import Clients
+    from narrowcast.plans.semantic.reasons import ChannelReason
+    from narrowcast.plans.semantic.result import SemanticPlan
 
 
-class Variant(StrEnum):
+class SemanticMethod(StrEnum):
     search = "search"
     semcast = "semcast"
     merge = "merge"
@@ -54,16 +54,16 @@ def semantic(
     ],
     nodes: Nodes = None,
     source: Source = None,
-    variant: Annotated[Variant, typer.Option(help="search is ours; the others are as published.")] = Variant.search,
+    method: Annotated[
+        SemanticMethod, typer.Option(help="search is ours; the others are as published.")
+    ] = SemanticMethod.search,
     max_channels: Cap = None,
     rendezvous: Annotated[
         Rendezvous, typer.Option(help="best: least total for these sources; random, as published.")
     ] = Rendezvous.best,
     half_life: HalfLife = None,
     latency_bound: Latency = None,
-    picture: Annotated[
-        Path | None, typer.Option(help="Draw the overlay, a colour per channel, to this .png, .svg or .pdf.")
-    ] = None,
+    picture: Picture = None,
     out: Out = None,
     overwrite: Overwrite = False,
     strict: Strict = False,
@@ -83,64 +83,59 @@ def semantic(
 
         narrowcast plan semantic topology.csv subscriptions.csv measured --source b0
     """
+    from dataclasses import replace
+
     import numpy as np
 
-    from narrowcast.evaluate import certify
-    from narrowcast.model.plan import fingerprint
+    from narrowcast.model.folder import fingerprint
     from narrowcast.model.quarantine import Quarantine
-    from narrowcast.plans import semantic as planner
-    from narrowcast.plans.semantic.folder import as_plan
+    from narrowcast.plans.semantic.demand import OverlayDemand
     from narrowcast.plans.semantic.intake import answerable, read_clients, read_messages, read_overlay
+    from narrowcast.plans.semantic.plan import make
+    from narrowcast.plans.semantic.reasons import channel_reasons
     from narrowcast.plans.semantic.statistics import is_measured
 
     aside = Quarantine(strict=strict)
     overlay = read_overlay(topology, nodes, aside)
     given = read_clients(subscriptions, overlay, aside)
     at = None if source is None else _broker(source, overlay.names or ())
-    measured = is_measured(messages)
-    window: Any
+    wanted = OverlayDemand(overlay, given.profiles, given.clients, names=given.names)
     brokers: Any
-    if measured:
-        window, brokers = _statistics(messages, at, half_life), None if at is None else np.array([at])
+    if is_measured(messages):
+        wanted = replace(wanted, statistics=_statistics(messages, at, half_life))
+        brokers = None if at is None else np.array([at])
     else:
         window, brokers = read_messages(messages, overlay, aside, given.profiles)
         given = answerable(given, window, subscriptions, aside)
         brokers = brokers if at is None else np.full(window.num_rows, at)
         if not window.num_rows:
             raise InputError(f"{messages}: no message is left: {aside.rows[-1][2] if aside.rows else 'it has no row'}")
+        wanted = OverlayDemand(overlay, given.profiles, given.clients, window, brokers, given.names)
     bounds = _bounds(given, latency_bound, overlay, brokers, strict=strict)
     with notes.status("planning"):
-        made = planner.plan(
-            overlay, given.profiles, given.clients, window, None if measured else brokers, variant.value, max_channels,
-            rendezvous.value, seed, half_life=half_life or None, latency_bound=bounds,
+        made = make(
+            replace(wanted, bounds=bounds), method.value, max_channels, rendezvous.value, half_life or None,
+            latency_bound, seed,
         )  # fmt: skip
     inputs = {"topology": topology, "subscriptions": subscriptions, "messages": messages}
     inputs |= {} if nodes is None else {"nodes": nodes}
-    plan = as_plan(
-        made,
-        window,
-        None if measured else brokers,
-        client_names=given.names,
-        parameters={"latency_bound": latency_bound},
-        inputs={name: fingerprint(path) for name, path in inputs.items()},
+    made = written(
+        made.made_from({name: fingerprint(path) for name, path in inputs.items()}), out, aside, overwrite=overwrite
     )
-    with notes.status("checking"):
-        plan = certify(plan)
-    reasons = [] if brokers is None or measured else planner.channel_reasons(made, window, brokers)
+    reasons = [] if made.demand.brokers(made.system) is None else channel_reasons(made, wanted.messages, brokers)
     if picture is not None:
         from narrowcast.cli.pictures.semantic import overlay_picture
 
-        overlay_picture(made, plan, _positions(nodes, overlay.names or ()), picture)
-    write(plan, out, aside, overwrite=overwrite)
+        overlay_picture(made, _positions(nodes, overlay.names or ()), picture)
     if json:
-        print_json(_told(made, plan, reasons) | {"set_aside": len(aside.rows), "picture": picture, "out": out})
+        print_json(as_json(made, aside, out, **_told(made, reasons), picture=picture))
         return
-    _show(made, plan, reasons, out)
+    _show(made, reasons, out)
 
 
 def _statistics(folder: Path, source: int | None, half_life: float | None) -> Any:
     """What was measured of one source's messages; of what is measured no message is known, so none can fade."""
-    from narrowcast.plans.semantic import Statistics
+    from narrowcast.plans.semantic.statistics import Statistics
 
     if half_life:
         raise InputError(
@@ -202,25 +197,32 @@ def _positions(nodes: Path | None, names: tuple[str, ...]) -> Any:
     return None
 
 
-def _told(made: SemanticPlan, plan: Plan, reasons: list[ChannelReason]) -> dict[str, Any]:
-    channels = plan.tables["channels"].to_pylist()
-    for channel, planned in zip(channels, made.channels, strict=True):
-        channel["gateways"] = len(planned.gateways)
+def _told(made: SemanticPlan, reasons: list[ChannelReason]) -> dict[str, Any]:
+    import numpy as np
+
+    from narrowcast.plans.semantic.tables.words import told as in_words
+
+    rows = zip(made.channels, in_words(made, np.array(made.broker_names, object)), strict=True)
+    channels = [
+        {"channel": c, "expression": said, "rendezvous": made.broker_names[channel.rendezvous], "rate": channel.rate,
+         "kind": channel.kind, "gateways": len(channel.gateways)}
+        for c, (channel, said) in enumerate(rows)
+    ]  # fmt: skip
     for reason in reasons:
         told: dict[str, Any] = {"cost": reason.cost, "spt": reason.spt, "alone": reason.alone, "in_vain": reason.extra}
         told |= {"profiles": [str(made.system.profiles[p]) for p, _ in reason.profiles], "why": str(reason)}
         channels[reason.channel] |= told
+    system = made.system
     return {
-        "channels": channels, "variant": made.variant, "brokers": made.system.topology.n_brokers,
-        "clients": len(made.system.clients), "profiles": len(made.system.profiles),
-        "cost": plan.cost, "baselines": plan.baselines,
+        "channels": channels, "method": made.method, "brokers": system.topology.n_brokers,
+        "clients": len(system.clients), "profiles": len(system.profiles),
     }  # fmt: skip
 
 
-def _show(made: SemanticPlan, plan: Plan, reasons: list[ChannelReason], out: Path | None) -> None:
+def _show(made: SemanticPlan, reasons: list[ChannelReason], out: Path | None) -> None:
     system = made.system
     busy = sum(channel.rate > 0 for channel in made.channels)
-    total, spt = plan.cost["total"], plan.baselines.get("spt")
+    total, spt = made.window_cost, made.cost.baselines.get("spt")
     against = f", {abs(1 - total / spt):.1%} {'below' if total <= spt else 'above'} shortest path trees" if spt else ""
     headline = (
         f"[bold]{len(system.clients):,} clients of {len(system.profiles):,} profiles at {system.gateways.size:,} "
@@ -228,8 +230,8 @@ def _show(made: SemanticPlan, plan: Plan, reasons: list[ChannelReason], out: Pat
         f"cost {text(total)}{against}"
     )
     said = {"spt": "shortest path trees", "unicast": "unicast"}
-    others = {said[name]: cost for name, cost in plan.baselines.items()}
-    show(plan, headline, {"narrowcast": total} | others, "narrowcast", out)
+    others = {said[name]: cost for name, cost in made.cost.baselines.items()}
+    show(headline, {"narrowcast": total} | others, "narrowcast", out)
     rows = [
         (r.channel, r.kind, r.n_messages, len(made.channels[r.channel].gateways), r.cost, _percent(r.cost, r.spt),
          _percent(r.cost, r.alone))
