@@ -10,7 +10,7 @@ from narrowcast.adapt.compare import Account, account, adapting, hourly, never
 from narrowcast.adapt.decide import Policy
 from narrowcast.adapt.watched import watched
 from narrowcast.model.demand import Demand
-from narrowcast.plans.channels.replan import ContinuedChannels, Settings
+from narrowcast.plans.channels.replan import ChannelSettings, ContinuedChannels
 from narrowcast.workloads import commuter
 
 SIZES = {"users": 200, "sites": 6, "topics": 20, "wishes": 6}
@@ -21,7 +21,7 @@ def day(seed: int, swing: float, large: bool) -> tuple[ContinuedChannels, tuple[
     """The first plan, and the demands of a day; of a stationary one a quarter of it says as much."""
     hours = 24.0 if swing else 6.0
     demands = tuple(watched(commuter(seed=seed, swing=swing, **({} if large else SIZES)), hours, seed=seed))
-    settings = Settings(12, 60, seed=seed) if large else Settings(8, 40, seed=seed)
+    settings = ChannelSettings(12, 60, seed=seed) if large else ChannelSettings(8, 40, seed=seed)
     return ContinuedChannels.begin(demands[0], settings), demands
 
 

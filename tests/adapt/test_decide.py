@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from naive.regret import naive_moves
-from narrowcast.adapt.decide import Policy, State, decide, moved, reach, refused
+from narrowcast.adapt.decide import LoopState, Policy, decide, moved, reach, refused
 from narrowcast.errors import InputError
 from narrowcast.model import Interest
 from narrowcast.model.demand import Demand
-from narrowcast.model.plan import Plan
+from narrowcast.model.plan import Tables
 from narrowcast.plans.continued import Budget, Change
 
 
@@ -49,16 +49,16 @@ class OneOfTwo:
     def change_to(self, other: OneOfTwo) -> Change:
         return Change(self.moves, 0, 0.0) if self.side != other.side else Change(0, 0, 0.0)
 
-    def plan(self) -> Plan:
+    def plan(self) -> Tables:
         raise NotImplementedError
 
 
 def demand(time: float, left: float, right: float) -> Demand:
-    return Demand(time, Interest.from_pairs([0, 1], [0, 0], [left, right]))
+    return Demand(Interest.from_pairs([0, 1], [0, 0], [left, right]), time=time)
 
 
 def times_of_moves(policy: Policy, demands: list[Demand]) -> list[float]:
-    state, found = State(OneOfTwo(0)), []
+    state, found = LoopState(OneOfTwo(0)), []
     for each in demands:
         state, decision = decide(state, each, policy)
         if decision.move:
@@ -100,7 +100,7 @@ def test_a_budget_that_is_too_small_for_the_change_keeps_the_plan() -> None:
 
 
 def test_what_was_refused_has_to_prove_itself_again() -> None:
-    state = State(OneOfTwo(0))
+    state = LoopState(OneOfTwo(0))
     found = []
     for t in range(6):
         state, decision = decide(state, demand(t, 10.0, 100.0), POLICY)
@@ -133,7 +133,7 @@ def test_decisions_agree_with_the_definition(
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(rates, rates), min_size=2, max_size=40))
 def test_every_move_pays_on_the_demand_it_is_made_for(pairs: list[tuple[float, float]]) -> None:
-    state = State(OneOfTwo(0))
+    state = LoopState(OneOfTwo(0))
     for t, pair in enumerate(pairs):
         state, found = decide(state, demand(float(t), *pair), POLICY)
         if found.move:

@@ -13,19 +13,18 @@ from narrowcast.adapt import timeline
 from narrowcast.adapt.settings import settings_of
 from narrowcast.adapt.statistics import demand_of
 from narrowcast.deliver.parts.effects import PlanWanted
-from narrowcast.deliver.processes.configuration import read_configuration
 from narrowcast.deliver.processes.overview import Overview
 from narrowcast.deliver.processes.planner import FolderPlanner, base_of
+from narrowcast.deliver.processes.system import System
 from narrowcast.errors import InputError, PlanError
 from narrowcast.model import snapshot as snapshots
-from narrowcast.model.plan import load, save
-from narrowcast.plans.channels.result import as_plan
+from narrowcast.model.folder import read_tables, write_tables
 
 
 def folder_of(path: Path, groups: int) -> Path:
     interest = nc.Interest.from_pairs([0, 1, 2], [0, 1, 2], [3.0, 2.0, 1.0], flow_names=["a", "b", "c"],
                                       user_names=["u", "v", "w"])  # fmt: skip
-    return save(as_plan(nc.channels.plan(interest, groups=groups, sessions=3, method="gf")), path)
+    return write_tables(nc.channels.plan(interest, groups=groups, sessions=3, method="gf").to_tables(), path)
 
 
 def wanted(offer: dict[str, object] | None, trying: bool = True) -> PlanWanted:
@@ -46,9 +45,9 @@ def test_an_offer_is_used_if_it_goes_on_from_this_plan(tmp_path: Path) -> None:
 
 
 def test_an_unsound_plan_is_never_installed(tmp_path: Path) -> None:
-    first, other = folder_of(tmp_path / "first", 1), load(folder_of(tmp_path / "other", 3))
+    first, other = folder_of(tmp_path / "first", 1), read_tables(folder_of(tmp_path / "other", 3))
     joins = other.tables["subscriber_group"].slice(1)
-    bad = save(replace(other, tables={**other.tables, "subscriber_group": joins}), tmp_path / "bad")
+    bad = write_tables(replace(other, tables={**other.tables, "subscriber_group": joins}), tmp_path / "bad")
     offer = {"number": 1, "folder": str(bad), "base": base_of(first)}
     with pytest.raises(PlanError, match="unsound"):
         FolderPlanner.read(first, ["s"])(wanted(offer))
@@ -87,16 +86,16 @@ def test_the_settings_come_from_the_file_of_the_system(tmp_path: Path) -> None:
         'nats = "nats://localhost:1"\n[coordinator]\nplan = "plan"\nkey = ["s"]\n'
         '[adapt]\nhorizon = 60\nmoves = 5\nhalf_life = 20\nschema = "s string, p double"\n'
     )
-    found = settings_of(read_configuration(tmp_path / "up.toml"))
+    found = settings_of(System.read(tmp_path / "up.toml"))
     assert (found.policy.horizon_s, found.policy.moves, found.followed.half_life_s) == (60, 5, 20.0)
     assert found.folder == tmp_path / "adapt"
     assert "_time timestamp, s string, p double" in found.followed.columns()
     (tmp_path / "bare.toml").write_text('nats = "nats://localhost:1"\n[adapt]\nhorizn = 1\n')
     with pytest.raises(InputError, match="did you mean horizon"):
-        read_configuration(tmp_path / "bare.toml")
+        System.read(tmp_path / "bare.toml")
     (tmp_path / "bare.toml").write_text('nats = "nats://localhost:1"\n')
     with pytest.raises(InputError, match="no plan to go on from"):
-        settings_of(read_configuration(tmp_path / "bare.toml"))
+        settings_of(System.read(tmp_path / "bare.toml"))
 
 
 def test_top_is_told_what_adapting_came_to() -> None:

@@ -13,14 +13,13 @@ from typer.testing import CliRunner
 import narrowcast as nc
 from narrowcast.adapt import timeline
 from narrowcast.adapt.decide import Policy
-from narrowcast.adapt.loop import Loop, Move
+from narrowcast.adapt.loop import Loop, PlannedMove
 from narrowcast.adapt.replay import Record
 from narrowcast.cli.app import app
 from narrowcast.errors import InputError
-from narrowcast.evaluate import judge
 from narrowcast.model.tables import read_table
-from narrowcast.plans.channels.replan import ContinuedChannels, Settings
-from narrowcast.reports import report_page
+from narrowcast.plans.channels.replan import ChannelSettings, ContinuedChannels
+from narrowcast.plans.verbs import judge, report_page
 
 EVERY_S = 1800.0
 
@@ -60,14 +59,14 @@ def test_a_demand_has_the_messages_and_the_wishes_of_its_stretch(record: Record)
 
 
 def test_every_plan_of_a_replay_is_sound_and_the_timeline_adds_up(record: Record, tmp_path: Path) -> None:
-    installed: list[Move] = []
+    installed: list[PlannedMove] = []
 
-    def install(move: Move) -> bool:
+    def install(move: PlannedMove) -> bool:
         installed.append(move)
         return True
 
     demands = list(record.demands(EVERY_S, 3600.0))
-    begin = ContinuedChannels.begin(demands[0], Settings(4, 12))
+    begin = ContinuedChannels.begin(demands[0], ChannelSettings(4, 12))
     loop = Loop(begin, Policy(reorganise_s=None, effort=0.05), install, installed=begin.plan())
     for row in loop.run(demands):
         timeline.append(tmp_path, row)
@@ -86,7 +85,7 @@ def test_every_plan_of_a_replay_is_sound_and_the_timeline_adds_up(record: Record
 
 def test_a_plan_that_is_not_taken_leaves_everything_as_it_was(record: Record) -> None:
     demands = list(record.demands(EVERY_S, 3600.0))
-    begin = ContinuedChannels.begin(demands[0], Settings(4, 12))
+    begin = ContinuedChannels.begin(demands[0], ChannelSettings(4, 12))
     loop = Loop(begin, Policy(reorganise_s=None, effort=0.05), lambda move: False)
     rows = list(loop.run(demands))
     assert not any(row["replanned"] for row in rows)
@@ -102,8 +101,8 @@ def run(*arguments: str) -> Any:
 
 def test_the_command_replays_a_log_and_keeps_its_timeline(recorded: Path, tmp_path: Path) -> None:
     messages, wishes = str(recorded / "messages.parquet"), str(recorded / "wishes.parquet")
-    given = ["--groups", "4", "--sessions", "12", "--every", "7200", "--out", str(tmp_path / "out"), "--json"]
-    found = run("adapt", "--replay", messages, "--wishes", wishes, *given)
+    given = ["--groups", "4", "--sessions", "12", "--every-s", "7200", "--out", str(tmp_path / "out"), "--json"]
+    found = run("adapt", "--replay", messages, "--subscriptions", wishes, *given)
     assert len(found["timeline"]) == 12
     assert timeline.read(tmp_path / "out") == found["timeline"]
 
@@ -114,7 +113,7 @@ def test_what_cannot_be_replayed_is_told_in_one_line(record: Record, recorded: P
     backwards = record.messages.take(list(range(record.messages.num_rows))[::-1])
     with pytest.raises(InputError, match="order of their times"):
         next(Record(backwards, record.wishes, ("topic",)).demands(60.0, 60.0))
-    with pytest.raises(InputError, match="either --config or --replay"):
+    with pytest.raises(InputError, match="either --system or --replay"):
         CliRunner().invoke(app, ["adapt"], catch_exceptions=False)
     texts = ["topic = 'a'"] * (record.wishes.num_rows - 1) + ["topic = ="]
     unreadable = record.wishes.set_column(record.wishes.column_names.index("profile"), "profile", [texts])

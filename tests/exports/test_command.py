@@ -10,14 +10,13 @@ import pytest
 import narrowcast as nc
 from narrowcast import cli
 from narrowcast.exports import TARGETS
-from narrowcast.model.plan import save
-from narrowcast.plans.channels.result import as_plan
+from narrowcast.model.folder import write_tables
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     wants = nc.Interest.from_pairs([0, 0, 1, 2], [0, 1, 1, 2], [3.0, 2.0, 1.0], flow_names=["IBM", "SAP", "a b"])
-    return save(as_plan(nc.channels.plan(wants, groups=2, sessions=3, method="gf")), tmp_path / "plan")
+    return write_tables(nc.channels.plan(wants, groups=2, sessions=3, method="gf").to_tables(), tmp_path / "plan")
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,12 +17,12 @@ from hypothesis import strategies as st
 
 import narrowcast as nc
 from narrowcast.errors import InfeasibleError, InputError, PlanError, UnsupportedError
-from narrowcast.exports import TARGETS, Options, export_plan
+from narrowcast.exports import TARGETS, Options, export
 from narrowcast.exports.layout import layout_of
 from narrowcast.exports.text import token
 from narrowcast.model.interest_tables import interest_tables
-from narrowcast.model.plan import Plan
-from narrowcast.plans.channels.result import as_plan, hybrid_as_plan
+from narrowcast.model.plan import Tables
+from narrowcast.plans.verbs import decoded
 
 
 def interest(flows: list[str], users: list[str]) -> nc.Interest:
@@ -31,7 +32,7 @@ def interest(flows: list[str], users: list[str]) -> nc.Interest:
     return nc.Interest.from_pairs(flow, user, [1.0 + i for i in flow][: len(flows)], flow_names=flows, user_names=users)
 
 
-def channels(flows: list[str], users: list[str], *, spread: int = 1, groups: int | None = None) -> Plan:
+def channels(flows: list[str], users: list[str], *, spread: int = 1, groups: int | None = None) -> nc.Plan:
     """Flow i in session i, and `spread` sessions in a group; no search, so that many can be made."""
     wants = interest(flows, users)
     of = [i // spread for i in range(len(flows))]
@@ -42,11 +43,12 @@ def channels(flows: list[str], users: list[str], *, spread: int = 1, groups: int
         "subscriber_group": pa.table({"subscriber": [s for s, _ in joins], "group": [g for _, g in joins]}),
         **interest_tables(wants),
     }
-    return Plan("channels", tables, {"total": 1.0}, parameters={} if groups is None else {"groups": groups})
+    cost = dict.fromkeys(("c1", "c2", "excess"), 1.0)
+    return decoded(Tables("channels", tables, cost, parameters={"groups": groups or len(flows)}))
 
 
-def hybrid(flows: list[str], users: list[str]) -> Plan:
-    return hybrid_as_plan(nc.channels.hybrid(interest(flows, users), groups=2, unicast="reverse", seed=0), seed=0)
+def hybrid(flows: list[str], users: list[str]) -> nc.Plan:
+    return nc.channels.hybrid(interest(flows, users), groups=2, unicast="reverse", seed=0)
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -74,11 +76,11 @@ def test_every_flow_and_every_wish_is_in_the_tables(target: str, kind: str) -> N
     apart = {(r["flow"], r["subscriber"]) for r in rows(files.get("unicast.csv", "flow,subscriber\n"))}
     session = dict(sent)
     assert len(session) == len(sent)
-    for pair in plan.tables["interest"].to_pylist():
+    for pair in plan.to_tables().tables["interest"].to_pylist():
         flow, user = pair["flow"], pair["subscriber"]
         assert (flow, user) in apart or (user, session[flow]) in taken
     groups = {(r["subscriber"], int(r["group"])) for r in rows(files["subscribers.csv"])}
-    planned = plan.tables["subscriber_group"].to_pylist()
+    planned = plan.to_tables().tables["subscriber_group"].to_pylist()
     assert groups == {(r["subscriber"], r["group"]) for r in planned}
 
 
@@ -170,7 +172,7 @@ def test_ultramessaging_has_a_transport_session_per_session() -> None:
         ("cyclonedds", {"base_address": "239.255.0.0/24"}, "239.255.0.1, where DDS discovers"),
         ("csv", {"base_address": "239.128.0.0/24"}, "switches flood"),
         ("cyclonedds", {"memberships": 3}, "net.ipv4.igmp_max_memberships.*--memberships"),
-        ("rti", {"memberships": 3}, "--joins-per-user 2"),
+        ("rti", {"memberships": 3}, "--joins-per-subscriber 2"),
         ("aeron", {"base_address": "239.77.0.0/29"}, "7 groups need 14 addresses"),
         ("aeron", {"interface": "eth0"}, "takes an address or a network"),
         ("csv", {"port": 65530}, "--port 65529 or less"),
@@ -218,14 +220,7 @@ def test_unicast_on_cyclonedds_needs_an_interface() -> None:
 
 
 def test_a_plan_without_groups_goes_to_csv_alone() -> None:
-    plan = Plan(
-        "filters",
-        {
-            "trees": pa.table({"node": ["w", "a"], "parent": [None, "w"], "flow": [1.0, 1.0], "load": [None, 1.0]}),
-            "filters": pa.table({"node": ["w"]}),
-        },
-        {"total": 1.0},
-    )
+    plan = nc.filters.place(nc.Tree([-1, 0], names=["w", "a"]), [1.0, 1.0], k=1)
     for target in TARGETS:
         if target != "csv":
             with pytest.raises(UnsupportedError, match="csv") as caught:
@@ -236,22 +231,24 @@ def test_a_plan_without_groups_goes_to_csv_alone() -> None:
 
 def test_an_unsound_plan_is_never_exported(tmp_path: Path) -> None:
     plan = channels(FLOWS, USERS)
-    broken = Plan("channels", {**plan.tables, "subscriber_group": plan.tables["subscriber_group"].slice(1)}, {})
+    tables = plan.to_tables()
+    fewer = {**tables.tables, "subscriber_group": tables.tables["subscriber_group"].slice(1)}
+    broken = replace(plan, written=replace(tables, tables=fewer))
     with pytest.raises(PlanError, match="unsound"):
-        export_plan(broken, "csv", tmp_path / "out")
+        export(broken, "csv", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_the_folder_is_whole_and_the_same_every_time(tmp_path: Path) -> None:
-    plan = as_plan(nc.channels.plan(interest(FLOWS, USERS), groups=3, sessions=5, method="gf"))
-    export_plan(plan, "aeron", tmp_path / "a")
-    export_plan(plan, "aeron", tmp_path / "b")
+    plan = nc.channels.plan(interest(FLOWS, USERS), groups=3, sessions=5, method="gf")
+    export(plan, "aeron", tmp_path / "a")
+    export(plan, "aeron", tmp_path / "b")
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
     head = json.loads((tmp_path / "a" / "export.json").read_text())
     assert set(head["files"]) == {p.name for p in (tmp_path / "a").iterdir()} - {"export.json"}
     with pytest.raises(InputError, match="already there"):
-        export_plan(plan, "aeron", tmp_path / "a")
+        export(plan, "aeron", tmp_path / "a")
 
 
 def test_the_layout_counts_groups_of_the_budget() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from narrowcast.adapt.decide import Policy, State, decide, moved
+from narrowcast.adapt.decide import LoopState, Policy, decide, moved
 from narrowcast.model.demand import Demand
 from narrowcast.plans.continued import Change, Continued
 
@@ -68,10 +68,10 @@ def oracle(demands: Iterable[Demand], every_s: float = 3600.0) -> Follow:
 
 def adapting(policy: Policy) -> Follow:
     """The loop of this room."""
-    state: list[State[Continued]] = []
+    state: list[LoopState[Continued]] = []
 
     def follow(present: Continued, demand: Demand) -> Continued:
-        before = state.pop() if state else State(present)
+        before = state.pop() if state else LoopState(present)
         after, decision = decide(before, demand, policy)
         state.append(moved(after) if decision.move else after)
         return state[0].present if decision.move else present

@@ -62,7 +62,7 @@ class Policy:
 
 
 @dataclass(frozen=True, eq=False)
-class State(Generic[C]):
+class LoopState(Generic[C]):
     """The plan in force, the candidate in its shadow, and what the candidates have earned there since the last move."""
 
     present: C
@@ -95,7 +95,7 @@ class Decision:
     why: str
 
 
-def decide(state: State[C], demand: Demand, policy: Policy) -> tuple[State[C], Decision]:
+def decide(state: LoopState[C], demand: Demand, policy: Policy) -> tuple[LoopState[C], Decision]:
     """The next state and what was decided; on a move the candidate is the plan to install, and stays so until
     `moved` or `refused` says what came of it.
 
@@ -123,13 +123,13 @@ def decide(state: State[C], demand: Demand, policy: Policy) -> tuple[State[C], D
     return known, Decision(demand.time, kept, cost, change, price, earned, why == "", why or "worth moving")
 
 
-def moved(state: State[C]) -> State[C]:
+def moved(state: LoopState[C]) -> LoopState[C]:
     """The candidate is in force; nothing is earned yet towards the next move."""
     assert state.candidate is not None
     return replace(state, present=state.candidate, candidate=None, earned=0.0, paid=state.price, moved_at=state.time)
 
 
-def refused(state: State[C]) -> State[C]:
+def refused(state: LoopState[C]) -> LoopState[C]:
     """The candidate could not be installed: the old plan stays, and the proof begins anew."""
     return replace(state, candidate=None, earned=0.0)
 
@@ -162,7 +162,7 @@ def _near(present: C, policy: Policy) -> Iterator[C]:
             return
 
 
-def _earned(state: State[C], demand: Demand, policy: Policy) -> float:
+def _earned(state: LoopState[C], demand: Demand, policy: Policy) -> float:
     """What the candidates have saved so far on demand they were not made for; never below nothing."""
     if state.candidate is None or state.time is None:
         return 0.0  # without a candidate there is nothing to believe in: what was earned before is forgotten

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from narrowcast.adapt import timeline
-from narrowcast.adapt.kinds import continued
-from narrowcast.adapt.loop import Loop, Move
+from narrowcast.adapt.loop import Loop, PlannedMove
 from narrowcast.adapt.offers import Offers
 from narrowcast.adapt.settings import AdaptSettings
 from narrowcast.adapt.statistics import demand_of, start
@@ -22,7 +21,8 @@ from narrowcast.deliver.processes.planner import base_of
 from narrowcast.errors import NarrowcastError, TransportError
 from narrowcast.model import snapshot as snapshots
 from narrowcast.model.demand import Demand
-from narrowcast.model.plan import load
+from narrowcast.plans.kinds import kind_of
+from narrowcast.plans.verbs import load
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class Live:
     async def _step(self, demand: Demand) -> None:
         running = asyncio.get_running_loop()
 
-        def install(move: Move) -> bool:
+        def install(move: PlannedMove) -> bool:
             asked = asyncio.run_coroutine_threadsafe(self.offers.install(move.plan, self.settings.patience_s), running)
             return asked.result(self.settings.patience_s + 30)
 
@@ -113,7 +113,8 @@ class Live:
         number = 0 if accepted is None else accepted["number"]
         if self._loop is None or number != self._in_force:
             plan = load(self.settings.plan if accepted is None else accepted["folder"])
-            self._loop = Loop(continued(plan, demand), self.settings.policy, installed=plan)
+            present = kind_of(plan.kind).replan.continued(plan, demand)
+            self._loop = Loop(present, self.settings.policy, installed=plan)
             self._in_force = number
         return self._loop
 

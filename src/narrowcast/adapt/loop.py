@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from narrowcast.adapt.decide import Decision, Policy, State, decide, moved, refused
+from narrowcast.adapt.decide import Decision, LoopState, Policy, decide, moved, refused
 from narrowcast.adapt.timeline import row_of
 from narrowcast.errors import NarrowcastError
-from narrowcast.evaluate import certify
-from narrowcast.evaluate.migration import Migration, migrate
+from narrowcast.evaluate.migration import Migration
 from narrowcast.model.demand import Demand
 from narrowcast.model.plan import Plan
 from narrowcast.plans.continued import Continued
+from narrowcast.plans.verbs import certify, diff
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
-class Move:
+class PlannedMove:
     """A plan to be installed: judged sound, with the way to it from the plan before, where there is one."""
 
     plan: Plan
@@ -29,10 +29,10 @@ class Move:
 
 
 #: Puts a plan in force; whether that has worked.
-Install = Callable[[Move], bool]
+Install = Callable[[PlannedMove], bool]
 
 
-def at_once(move: Move) -> bool:
+def at_once(move: PlannedMove) -> bool:
     """In a replay nobody has to be waited for."""
     return True
 
@@ -45,10 +45,10 @@ class Loop:
     policy: Policy
     install: Install = at_once
     installed: Plan | None = None
-    state: State[Continued] = field(init=False)
+    state: LoopState[Continued] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.state = State(self.present)
+        self.state = LoopState(self.present)
 
     def step(self, demand: Demand) -> dict[str, Any]:
         """One demand: the row for the timeline."""
@@ -68,9 +68,11 @@ class Loop:
         self.state, self.installed = moved(self.state), move.plan
         return row_of(decision, first, installed=True)
 
-    def _move(self, candidate: Continued, decision: Decision) -> Move:
-        plan = certify(candidate.plan())
-        return Move(plan, None if self.installed is None else migrate(self.installed, plan), decision)
+    def _move(self, candidate: Continued, decision: Decision) -> PlannedMove:
+        plan = candidate.plan()
+        certified = certify(plan.to_tables())
+        way = None if self.installed is None else diff(self.installed, certified)
+        return PlannedMove(replace(plan, checks=certified.checks, written=certified), way, decision)
 
     def run(self, demands: Iterable[Demand]) -> Iterator[dict[str, Any]]:
         for demand in demands:

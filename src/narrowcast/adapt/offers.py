@@ -11,7 +11,8 @@ from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.node import STEADY
 from narrowcast.deliver.processes.backbone import Backbone
 from narrowcast.errors import TransportError
-from narrowcast.model.plan import Plan, save
+from narrowcast.model.folder import write_tables
+from narrowcast.model.plan import Plan
 
 
 class Offers:
@@ -40,7 +41,7 @@ class Offers:
         before = (await self._registry.get(records.OFFER)).data
         last = 0 if before is None else records.unpack(before)["number"]
         number = max(last, self._in_force, int(self.epoch.get("refused", 0))) + 1
-        folder = save(plan, self._folder / f"plan-{number:06d}", overwrite=True)
+        folder = write_tables(plan.to_tables(), self._folder / f"plan-{number:06d}", overwrite=True)
         offer = {"number": number, "folder": str(folder.resolve()), "base": self._base}
         await self._registry.put(records.OFFER, records.pack(offer))
         with suppress(TimeoutError):

@@ -50,7 +50,7 @@ class Record:
                 for rates in (smooth / weight, counted)
             )
             sample = self.messages.slice(low, min(SAMPLE, high - low))
-            yield Demand(float(end), now, latest, self._profiles(held), self._nodes(), sample)
+            yield Demand(now, self.key, float(end), latest, self._profiles(held), self._nodes(), sample)
 
     def _flows(self) -> tuple[list[str], Ints]:
         """The names of all flows of the log, and the flow of each message."""

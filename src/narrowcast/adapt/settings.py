@@ -8,8 +8,9 @@ from typing import Any
 
 from narrowcast.adapt.decide import Policy
 from narrowcast.adapt.statistics import Followed
-from narrowcast.deliver.processes.configuration import Configuration
+from narrowcast.deliver.processes.system import System
 from narrowcast.errors import InputError
+from narrowcast.model.folder import plan_key
 
 # Settings of the policy by their names in the file.
 POLICY = {
@@ -33,17 +34,18 @@ class AdaptSettings:
     patience_s: float = 60.0
 
 
-def settings_of(config: Configuration, *, snapshots: Path | None = None) -> AdaptSettings:
+def settings_of(system: System, *, snapshots: Path | None = None) -> AdaptSettings:
     """From a file that describes a system: its own or the one that `narrowcast up` wrote."""
-    mine, coordinator = config.part("adapt"), config.part("coordinator")
-    if "plan" not in coordinator:
+    mine = system.adapt
+    if system.plan is None:
         raise InputError(
             "there is no plan to go on from: coordinator.plan is missing", name="plan", hint="narrowcast up PLAN"
         )
-    folder = config.path(mine.get("folder", "adapt"))
-    timed: dict[str, Any] = {f"{name}_s": float(mine[name]) for name in ("every", "half_life") if name in mine}
-    key = tuple(coordinator.get("key", ["symbol"]))
-    followed = Followed(config.url, config.system, key, folder / "statistics", schema=mine.get("schema", ""), **timed)
-    given = {POLICY[name]: value for name, value in mine.items() if name in POLICY}
-    where = snapshots or (config.path(mine["snapshots"]) if "snapshots" in mine else None)
-    return AdaptSettings(config.path(coordinator["plan"]), folder, followed, Policy(**given), where)
+    folder = system.path(mine.folder)
+    given = {"every_s": mine.every, "half_life_s": mine.half_life}
+    timed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    key = system.coordinator.key or plan_key(system.plan)
+    followed = Followed(system.url, system.system, key, folder / "statistics", schema=mine.schema, **timed)
+    policy = {to: value for name, to in POLICY.items() if (value := getattr(mine, name)) is not None}
+    where = snapshots or (system.path(mine.snapshots) if mine.snapshots else None)
+    return AdaptSettings(system.plan, folder, followed, Policy(**policy), where)

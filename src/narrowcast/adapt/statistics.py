@@ -25,7 +25,7 @@ def demand_of(
     """The demand that a snapshot shows; with the one before it, also what has flowed since then alone."""
     interest = now.as_interest()
     latest = None if before is None else _with(interest, _since(now, before))
-    return Demand(seconds_of(now), interest, latest, profiles or {}, nodes or {})
+    return Demand(interest, now.key, seconds_of(now), latest, profiles or {}, nodes or {})
 
 
 def seconds_of(snapshot: Snapshot) -> float:

@@ -20,7 +20,7 @@ def watched(day: Commuter, hours: float = 24.0, *, half_life_s: float = 1800.0, 
         counted = rng.poisson(true.rates * SLOT) / SLOT
         fade = 0.5 ** (SLOT / half_life_s)
         smooth, weight = fade * smooth + (1 - fade) * counted, fade * weight + 1 - fade
-        yield Demand((slot + 1) * SLOT, _with(true, smooth / weight), _with(true, counted))
+        yield Demand(_with(true, smooth / weight), ("topic",), (slot + 1) * SLOT, _with(true, counted))
 
 
 def _with(interest: Interest, rates: np.ndarray) -> Interest:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from narrowcast.errors import PlanError, UnsupportedError
-from narrowcast.evaluate import JUDGES, judge
 from narrowcast.exports.aeron import aeron
 from narrowcast.exports.csv_tables import csv_tables
 from narrowcast.exports.cyclonedds import cyclonedds
@@ -16,6 +17,7 @@ from narrowcast.exports.rti import rti
 from narrowcast.exports.ultramessaging import ultramessaging
 from narrowcast.exports.write import write_files
 from narrowcast.model.plan import Plan
+from narrowcast.plans.verbs import judge
 
 TARGETS: dict[str, Writer] = {
     "cyclonedds": cyclonedds,
@@ -27,23 +29,36 @@ TARGETS: dict[str, Writer] = {
 }
 
 
-def export_plan(
-    plan: Plan, to: str, out: str | Path, options: Options | None = None, *, overwrite: bool = False
+def export(
+    plan: Plan, to: str, out: str | Path, options: Options | None = None, *, overwrite: bool = False, **settings: Any
 ) -> Files:
-    """Check that the plan is sound, make the target's files, and write them whole to the folder `out`.
+    """Check that a plan is sound, make the target's files, and write them whole to the folder `out`.
 
-    Raises PlanError for an unsound plan, and what each target says of its own limits.
+    Parameters
+    ----------
+    to : cyclonedds, rti, ultramessaging, aeron, nats or csv
+    out : the folder to write
+    options, settings : where the plan lives on the network; `base_address=`, `port=`, `ttl=`, `interface=` …
+
+    Returns
+    -------
+    Files : the texts by file name, and notes on the target's limits
+
+    Raises
+    ------
+    PlanError : the plan is unsound
+    UnsupportedError : there is no such target, or it has no notion of this kind of plan
     """
     if to not in TARGETS:
-        raise UnsupportedError(f"no export to {to!r}; there are {', '.join(TARGETS)}", works=tuple(TARGETS))
-    faults = judge(plan).faults if plan.kind in JUDGES else ()
+        raise UnsupportedError(f"to must be one of {', '.join(TARGETS)}, got {to!r}", works=tuple(TARGETS))
+    faults = judge(plan).faults
     if faults:
         more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
         raise PlanError(f"the plan is unsound and was not exported: {faults[0]}{more}")
-    chosen = options or Options()
+    chosen = replace(options or Options(), **settings)
     files = TARGETS[to](plan, chosen)
     write_files(files, plan, to, chosen, out, overwrite=overwrite)
     return files
 
 
-__all__ = ["TARGETS", "Files", "Options", "Writer", "export_plan"]
+__all__ = ["TARGETS", "Files", "Options", "Writer", "export"]

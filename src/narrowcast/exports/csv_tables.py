@@ -5,22 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from narrowcast.exports.files import Files, tables
-from narrowcast.exports.layout import KINDS, layout_of
+from narrowcast.exports.layout import layout_of
 from narrowcast.exports.options import Options, check_addresses, check_ports
 from narrowcast.exports.text import table
 from narrowcast.model.plan import Plan
+from narrowcast.plans.channels.result import ChannelsPlan
 
 PORT = 30000
 
 
 def csv_tables(plan: Plan, options: Options) -> Files:
-    """Every table of the plan; of a channels or hybrid plan also flows and subscribers with address and port.
+    """Every table of the plan; of a channels plan also flows and subscribers with address and port.
 
     Every group has a port of its own: on one port a Linux socket bound to any address hears all groups that
     anybody on its host joined.
     """
-    found = {f"plan_{name}.csv": _whole(value) for name, value in plan.tables.items()}
-    if plan.kind not in KINDS:
+    found = {f"plan_{name}.csv": _whole(value) for name, value in plan.to_tables().tables.items()}
+    if not isinstance(plan, ChannelsPlan):
         return Files(found)
     made = layout_of(plan)
     check_addresses(made, options)

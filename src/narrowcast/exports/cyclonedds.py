@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from narrowcast.errors import InputError
 from narrowcast.exports.files import Files, tables
-from narrowcast.exports.layout import Layout, layout_of
+from narrowcast.exports.layout import GroupLayout, layout_of
 from narrowcast.exports.options import Options, check_addresses, check_memberships
 from narrowcast.exports.text import xml
 from narrowcast.model.plan import Plan
@@ -62,7 +62,7 @@ def cyclonedds(plan: Plan, options: Options) -> Files:
     return Files({"cyclonedds.xml": _configuration(layout, options), **found}, notes)
 
 
-def _configuration(layout: Layout, options: Options) -> str:
+def _configuration(layout: GroupLayout, options: Options) -> str:
     groups = range(layout.n_groups)
     partitions = [f'<NetworkPartition name="g{g}" address="{options.address(g)}"/>' for g in groups]
     mappings = [f'<PartitionMapping NetworkPartition="g{g}" DCPSPartitionTopic="g{g}-*.*"/>' for g in groups]

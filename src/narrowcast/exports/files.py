@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from narrowcast.exports.layout import Layout
+from narrowcast.exports.layout import GroupLayout
 from narrowcast.exports.options import Options
 from narrowcast.exports.text import table
 from narrowcast.model.plan import Plan
@@ -24,7 +24,7 @@ Cells = Sequence[object]
 
 
 def tables(
-    layout: Layout,
+    layout: GroupLayout,
     columns: Sequence[str],
     place: Callable[[int, int], Cells],
     *,

@@ -1,4 +1,4 @@
-"""A channels or hybrid plan as the network will obey it: who sends what where, and who takes what."""
+"""A channels plan as the network will obey it: who sends what where, and who takes what."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from narrowcast.errors import UnsupportedError
+from narrowcast.model.interest_tables import names_of
 from narrowcast.model.plan import Plan
-
-KINDS = ("channels", "hybrid")
+from narrowcast.plans.channels.result import ChannelsPlan
 
 
 @dataclass(frozen=True)
-class Layout:
+class GroupLayout:
     """The decisions of a plan by name, in the order of its tables.
 
     `n_groups` counts the groups that the plan may use, not only those it does: what is configured for all of
@@ -50,49 +50,39 @@ class Layout:
         return {subscriber: number for number, subscriber in enumerate(served)}
 
 
-def layout_of(plan: Plan) -> Layout:
-    """Read a plan's tables. O(pairs).
+def layout_of(plan: Plan) -> GroupLayout:
+    """A channels plan by names. O(pairs).
 
     >>> import narrowcast as nc
-    >>> from narrowcast.plans.channels.result import as_plan
     >>> interest = nc.Interest.from_pairs([0, 0, 1], [0, 1, 1], [5.0, 2.0], flow_names=["IBM", "MSFT"])
-    >>> found = layout_of(as_plan(nc.channels.plan(interest, groups=2, sessions=2, method="gf")))
+    >>> found = layout_of(nc.channels.plan(interest, groups=2, sessions=2, method="gf"))
     >>> found.takes["1"] == tuple(sorted(found.session_of_flow.values()))
     True
     """
-    if plan.kind not in KINDS:
+    if not isinstance(plan, ChannelsPlan):
         raise UnsupportedError(
             f"a {plan.kind} plan has no multicast groups to configure; it can be exported to csv", works=("csv",)
         )
-    session_of_flow = {
-        str(row["flow"]): int(row["session"])
-        for row in plan.tables["flow_session"].select(["flow", "session"]).to_pylist()
-    }
-    rows = plan.tables["session_group"].select(["session", "group"]).to_pylist()
-    group_of_session = {int(row["session"]): int(row["group"]) for row in rows}
-    unicast = _pairs(plan, "unicast") if "unicast" in plan.tables else ()
+    interest = plan.interest
+    flows = names_of(interest.flow_names, range(interest.n_flows)).to_pylist()
+    users = names_of(interest.user_names, range(interest.n_users)).to_pylist()
+    session_of_flow = {flows[k]: int(l) for k, l in enumerate(plan.session_of_flow.tolist()) if l >= 0}
+    group_of_session = {l: int(plan.group_of_session[l]) for l in sorted(set(session_of_flow.values()))}
     joins: dict[str, set[int]] = {}
-    for row in plan.tables["subscriber_group"].select(["subscriber", "group"]).to_pylist():
-        joins.setdefault(str(row["subscriber"]), set()).add(int(row["group"]))
-    apart = set(unicast)
+    for user, group in zip(*(a.tolist() for a in plan.joins), strict=True):
+        joins.setdefault(users[user], set()).add(group)
     takes: dict[str, set[int]] = {}
-    for flow, subscriber in _pairs(plan, "interest"):
-        mine = takes.setdefault(subscriber, set())
-        if flow in session_of_flow and (flow, subscriber) not in apart:
-            mine.add(session_of_flow[flow])
+    pairs = zip(interest.flow_of_pair.tolist(), interest.users.tolist(), plan.by_unicast.tolist(), strict=True)
+    for flow, user, alone in pairs:
+        mine = takes.setdefault(users[user], set())
+        if flows[flow] in session_of_flow and not alone:
+            mine.add(session_of_flow[flows[flow]])
     used = max(group_of_session.values(), default=-1) + 1
-    return Layout(
+    return GroupLayout(
         session_of_flow,
         group_of_session,
         {subscriber: tuple(sorted(groups)) for subscriber, groups in joins.items()},
         {subscriber: tuple(sorted(sessions)) for subscriber, sessions in takes.items()},
-        unicast,
-        max(used, int(plan.parameters.get("groups", 0))),
-    )
-
-
-def _pairs(plan: Plan, table: str) -> tuple[tuple[str, str], ...]:
-    columns = plan.tables[table]
-    return tuple(
-        (str(f), str(s)) for f, s in zip(columns["flow"].to_pylist(), columns["subscriber"].to_pylist(), strict=True)
+        tuple((flows[f], users[u]) for f, u in zip(*(a.tolist() for a in plan.unicast), strict=True)),
+        max(used, plan.groups),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from narrowcast.errors import InfeasibleError, InputError
-from narrowcast.exports.layout import Layout
+from narrowcast.exports.layout import GroupLayout
 
 # Discovery of DDS, whatever the vendor.
 DDS_DISCOVERY = ipaddress.IPv4Address("239.255.0.1")
@@ -21,8 +21,8 @@ class Options:
     """What the network's owner decides. `port` None stands for each target's own default.
 
     `memberships` is the hosts' `net.ipv4.igmp_max_memberships`: how many groups one socket may join.
-    `key` is the field by which a message says its flow, and `guard` whether channels are guarded by the flow or the
-    session in it; both matter where the target filters by content (rti).
+    `key` is the field by which a message says its flow, by default the plan's own flow key, and `guard` whether
+    channels are guarded by the flow or the session in it; both matter where the target filters by content (rti).
 
     >>> Options(base_address="239.77.0.0/16").address(3)
     '239.77.0.4'
@@ -33,7 +33,7 @@ class Options:
     ttl: int = 32
     interface: str | None = None
     memberships: int = 20
-    key: str = "flow"
+    key: str | None = None
     guard: str = "flow"
 
     def __post_init__(self) -> None:
@@ -58,11 +58,11 @@ class Options:
         if self.memberships < 1:
             found.append(f"--memberships {self.memberships} is not positive")
         if self.interface is not None and not re.fullmatch(r"[A-Za-z0-9_.:/-]{1,64}", self.interface):
-            found.append(f"--interface {self.interface!r} is no name or address of an interface")
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]{0,127}", self.key):
-            found.append(f"--key {self.key!r} is no name of a field")
+            found.append(f"--interface must be a name or an address, got {self.interface!r}")
+        if self.key is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]{0,127}", self.key):
+            found.append(f"--key must be the name of a field, got {self.key!r}")
         if self.guard not in GUARDS:
-            found.append(f"--guard {self.guard!r} is none of {', '.join(GUARDS)}")
+            found.append(f"--guard must be one of {', '.join(GUARDS)}, got {self.guard!r}")
         return found
 
     @cached_property
@@ -74,7 +74,7 @@ class Options:
         return str(self.network.network_address + 1 + every * group)
 
 
-def check_addresses(layout: Layout, options: Options, *, every: int = 1, dds: bool = False) -> None:
+def check_addresses(layout: GroupLayout, options: Options, *, every: int = 1, dds: bool = False) -> None:
     """There must be an address per group, none of which switches flood or discovery uses."""
     needed = every * layout.n_groups
     if needed >= options.network.num_addresses:
@@ -112,7 +112,7 @@ def check_ports(first: int, count: int, what: str) -> None:
         )
 
 
-def check_memberships(layout: Layout, options: Options, *, beside: int, why: str) -> None:
+def check_memberships(layout: GroupLayout, options: Options, *, beside: int, why: str) -> None:
     """Past the kernel's limit per socket joins fail, with some engines silently: refuse before that."""
     if not layout.joins:
         return
@@ -122,7 +122,7 @@ def check_memberships(layout: Layout, options: Options, *, beside: int, why: str
         raise InfeasibleError(
             f"subscriber {subscriber!r} joins {len(layout.joins[subscriber])} groups{why}; one socket may join "
             f"{options.memberships} (net.ipv4.igmp_max_memberships): raise it at every host and say so with "
-            f"--memberships {needed}, or plan with --joins-per-user {options.memberships - beside}",
+            f"--memberships {needed}, or plan with --joins-per-subscriber {options.memberships - beside}",
             budget="memberships",
             smallest=needed,
         )

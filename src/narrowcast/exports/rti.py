@@ -7,11 +7,12 @@ session say `g<group>-*` and stay the same when a later plan moves flows, but th
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from narrowcast.errors import InfeasibleError, InputError
 from narrowcast.exports.cyclonedds import partition
 from narrowcast.exports.files import Files, tables
-from narrowcast.exports.layout import Layout, layout_of
+from narrowcast.exports.layout import GroupLayout, layout_of
 from narrowcast.exports.options import Options, check_addresses, check_memberships
 from narrowcast.exports.text import xml
 from narrowcast.model.plan import Plan
@@ -25,7 +26,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:@#$&+=~-]+")
 
 def rti(plan: Plan, options: Options) -> Files:
     """`rti_qos.xml` with a profile for multicast and, for a hybrid, one for unicast; and the lookup tables."""
-    layout = layout_of(plan)
+    layout, options = layout_of(plan), _with_key(plan, options)
     check_addresses(layout, options, dds=True)
     check_memberships(layout, options, beside=1, why=" and Connext one more for discovery")
     guards = {group: _guard(layout, options, group) for group in layout.sessions_of_group}
@@ -52,7 +53,13 @@ def rti(plan: Plan, options: Options) -> Files:
     return Files({"rti_qos.xml": _profiles(layout, options, guards), **found}, notes)
 
 
-def _guard(layout: Layout, options: Options, group: int) -> str:
+def _with_key(plan: Plan, options: Options) -> Options:
+    """The field that guards look at: as told, else the plan's flow key."""
+    by_flow = options.guard == "flow" and len(plan.key) == 1
+    return options if options.key else replace(options, key=plan.key[0] if by_flow else "flow")
+
+
+def _guard(layout: GroupLayout, options: Options, group: int) -> str:
     if options.guard == "session":
         return f"{options.key} MATCH 'g{group}-*'"
     flows = [flow for session in layout.sessions_of_group[group] for flow in layout.flows_of_session[session]]
@@ -72,7 +79,7 @@ def _guard(layout: Layout, options: Options, group: int) -> str:
     return guard
 
 
-def _profiles(layout: Layout, options: Options, guards: dict[int, str]) -> str:
+def _profiles(layout: GroupLayout, options: Options, guards: dict[int, str]) -> str:
     longest = max((len(guard) for guard in guards.values()), default=0) + 1
     apart = '\n    <qos_profile name="unicast" base_name="narrowcast::participant"/>' if layout.unicast else ""
     return f"""\

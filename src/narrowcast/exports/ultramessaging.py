@@ -9,7 +9,7 @@ from __future__ import annotations
 from narrowcast.errors import InputError
 from narrowcast.exports.aeron import check_interface
 from narrowcast.exports.files import Files, tables
-from narrowcast.exports.layout import Layout, layout_of
+from narrowcast.exports.layout import GroupLayout, layout_of
 from narrowcast.exports.options import Options, check_addresses, check_ports
 from narrowcast.exports.text import xml
 from narrowcast.model.plan import Plan
@@ -49,7 +49,7 @@ def ultramessaging(plan: Plan, options: Options) -> Files:
     return Files({"um.xml": _configuration(layout, options, ports, list(apart.values()), first + most), **found}, notes)
 
 
-def _configuration(layout: Layout, options: Options, ports: dict[int, int], apart: list[str], nak: int) -> str:
+def _configuration(layout: GroupLayout, options: Options, ports: dict[int, int], apart: list[str], nak: int) -> str:
     context: dict[str, object] = {
         "resolver_multicast_ttl": options.ttl,
         "transport_lbtrm_source_port_low": nak,

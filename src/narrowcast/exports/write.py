@@ -20,6 +20,7 @@ def write_files(
     files: Files, plan: Plan, target: str, options: Options, out: str | Path, *, overwrite: bool = False
 ) -> Path:
     """Write what a target made of a plan; the same plan and options give the same bytes."""
+    parameters = plan.to_tables().parameters
     with whole_folder(out, marker=HEAD, overwrite=overwrite) as half:
         digests = {}
         for name, text in files.texts.items():
@@ -29,7 +30,7 @@ def write_files(
         head = {
             "narrowcast": __version__,
             "target": target,
-            "plan": {"kind": plan.kind, "seed": plan.seed, "parameters": dict(plan.parameters)},
+            "plan": {"kind": plan.kind, "seed": plan.seed, "key": list(plan.key), "parameters": dict(parameters)},
             "options": asdict(options),
             "notes": files.notes,
             "files": digests,

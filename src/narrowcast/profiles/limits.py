@@ -11,7 +11,7 @@ from narrowcast.profiles.sql.syntax import And, Expression, IsTrue, Not, Or, cou
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProfileLimits:
     """The most of each. An IN list counts a term for every value it lists."""
 
     n_bytes: int = 4096
@@ -20,12 +20,12 @@ class Limits:
     n_conjuncts: int = 150
 
 
-LIMITS = Limits()
+LIMITS = ProfileLimits()
 # Only depth stays bound: evaluating and printing go down the tree by recursion.
-UNBOUND = Limits(n_bytes=2**62, n_terms=2**62, depth=100, n_conjuncts=2**62)
+UNBOUND = ProfileLimits(n_bytes=2**62, n_terms=2**62, depth=100, n_conjuncts=2**62)
 
 
-def check(text: str, parse: Callable[[str, int], Expression], limits: Limits) -> Expression:
+def check(text: str, parse: Callable[[str, int], Expression], limits: ProfileLimits) -> Expression:
     """Parse a text and refuse it with one line if it is too large. Cheap on hostile text."""
     if not isinstance(text, str):
         raise ProfileError(f"a profile is text, not {type(text).__name__}", hint="write it as a WHERE clause")
@@ -40,7 +40,7 @@ def check(text: str, parse: Callable[[str, int], Expression], limits: Limits) ->
     return check_size(parse(text, limits.depth), text, limits)
 
 
-def check_size(expression: Expression, text: str, limits: Limits) -> Expression:
+def check_size(expression: Expression, text: str, limits: ProfileLimits) -> Expression:
     """Refuse a condition with too much nesting, too many terms or too many conjuncts."""
     if depth(expression) > limits.depth:
         message = f"the profile is nested more than {limits.depth} deep"

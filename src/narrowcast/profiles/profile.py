@@ -9,7 +9,7 @@ from typing import Any
 
 from narrowcast.profiles.algebra.compare import covered, disjoint
 from narrowcast.profiles.algebra.normal_form import Box, boxes
-from narrowcast.profiles.limits import LIMITS, UNBOUND, Limits, check
+from narrowcast.profiles.limits import LIMITS, UNBOUND, ProfileLimits, check
 from narrowcast.profiles.sql import syntax
 from narrowcast.profiles.sql.syntax import And, Expression, IsNull, Kind, Not, Or
 from narrowcast.profiles.sql.text import to_text
@@ -36,7 +36,7 @@ class Profile:
     expression: Expression
 
     @classmethod
-    def parse(cls, text: str, *, limits: Limits | None = LIMITS) -> Profile:
+    def parse(cls, text: str, *, limits: ProfileLimits | None = LIMITS) -> Profile:
         """From text. `limits=None` is for text that narrowcast printed itself, such as a channel's.
 
         Raises ProfileError, one line that names the place and how to fix it.

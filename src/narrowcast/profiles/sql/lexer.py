@@ -82,7 +82,7 @@ def _refuse(text: str, position: int) -> ProfileError:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceText:
     """A text to cut up, and how many parentheses may stand inside one another."""
 
     text: str

@@ -14,7 +14,7 @@ from lark import Lark, Token, UnexpectedToken
 
 from narrowcast.errors import ProfileError
 from narrowcast.profiles.sql.builder import Builder
-from narrowcast.profiles.sql.lexer import ProfileLexer, Source, problem
+from narrowcast.profiles.sql.lexer import ProfileLexer, SourceText, problem
 from narrowcast.profiles.sql.syntax import Expression
 
 GRAMMAR = r"""
@@ -63,7 +63,7 @@ def parse(text: str, most_nested: int = 200) -> Expression:
     with _ONE_AT_A_TIME:
         _BUILDER.begin(text)
         try:
-            found = _parser().parse(Source(text, most_nested))
+            found = _parser().parse(SourceText(text, most_nested))
         except UnexpectedToken as error:
             raise _explain(error, text) from None
     return cast(Expression, found)

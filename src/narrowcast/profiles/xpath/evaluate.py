@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from narrowcast.profiles.xpath.document import Document
-from narrowcast.profiles.xpath.pattern import All, Condition, Element, Has, Not, Some, ValueTest, holds
+from narrowcast.profiles.xpath.pattern import All, Condition, Element, Has, PatternNot, Some, ValueTest, holds
 
 
 def satisfied(pattern: Has, document: Document) -> bool:
@@ -41,7 +41,7 @@ class _Evaluator:
                 return any(holds(value, wanted.operator, wanted.literal) for value in self.values(wanted, e))
             case Has():
                 return self.has(wanted, e)
-            case Not():
+            case PatternNot():
                 return not self.condition(wanted.part, e)
             case All():
                 return all(self.condition(part, e) for part in wanted.parts)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from narrowcast.errors import InputError
 from narrowcast.profiles.kernels.xpath_match import CHILD, DESCENDANT, VALUE, Documents, Patterns, xpath_match_many
 from narrowcast.profiles.xpath.document import DEFAULT_LIMITS, Document, XmlLimits, parse_document
-from narrowcast.profiles.xpath.pattern import All, Condition, Has, Not, Some, ValueTest, elements
+from narrowcast.profiles.xpath.pattern import All, Condition, Has, PatternNot, Some, ValueTest, elements
 from narrowcast.profiles.xpath.values import ValueTests
 from narrowcast.profiles.xpath.xpath import XPath
 
@@ -135,7 +135,7 @@ class XPathMatcher:
             case Has():
                 kind = CHILD if condition.axis == "child" else DESCENDANT
                 return [((kind, self._bit[condition.element], wanted),)]
-            case Not():
+            case PatternNot():
                 return self._clauses(condition.part, not wanted)
             case All() | Some():
                 parts = [self._clauses(part, wanted) for part in condition.parts]
@@ -168,7 +168,7 @@ def _tests_in(condition: Condition) -> list[ValueTest]:
     match condition:
         case ValueTest():
             return [condition]
-        case Not():
+        case PatternNot():
             return _tests_in(condition.part)
         case All() | Some():
             return [test for part in condition.parts for test in _tests_in(part)]

@@ -21,8 +21,8 @@ from narrowcast.profiles.xpath.pattern import (
     Element,
     Has,
     Kind,
-    Not,
     Operator,
+    PatternNot,
     Some,
     ValueTest,
     alternatives,
@@ -195,7 +195,7 @@ class _Parser:
             self.next += 2
             inner = self.either()
             self.expect(")")
-            return Not(inner)
+            return PatternNot(inner)
         if self.accept("("):
             inner = self.either()
             self.expect(")")

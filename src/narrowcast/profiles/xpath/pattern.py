@@ -41,7 +41,7 @@ class Has:
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class PatternNot:
     part: Condition
 
 
@@ -55,7 +55,7 @@ class Some:
     parts: tuple[Condition, ...] = ()
 
 
-Condition = ValueTest | Has | Not | All | Some
+Condition = ValueTest | Has | PatternNot | All | Some
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def elements(condition: Condition) -> Iterator[Element]:
     if isinstance(condition, Has):
         yield from elements(condition.element.condition)
         yield condition.element
-    elif isinstance(condition, Not):
+    elif isinstance(condition, PatternNot):
         yield from elements(condition.part)
     elif isinstance(condition, All | Some):
         for part in condition.parts:
@@ -115,7 +115,7 @@ def elements(condition: Condition) -> Iterator[Element]:
 
 def alternatives(condition: Condition, wanted: bool = True) -> int:
     """How many alternatives of plain literals an element's condition, or its opposite, spreads into."""
-    if isinstance(condition, Not):
+    if isinstance(condition, PatternNot):
         return alternatives(condition.part, not wanted)
     if isinstance(condition, All | Some):
         counts = [alternatives(part, wanted) for part in condition.parts]
