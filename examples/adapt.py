@@ -4,12 +4,12 @@ from narrowcast.adapt.decide import Policy
 from narrowcast.adapt.loop import Loop
 from narrowcast.adapt.timeline import summary
 from narrowcast.adapt.watched import watched
-from narrowcast.plans.channels.replan import ContinuedChannels, Settings
+from narrowcast.plans.channels.replan import ChannelSettings, ContinuedChannels
 from narrowcast.workloads import commuter
 
 day = commuter(users=60, sites=4, topics=10, wishes=4, seed=1)
 demands = list(watched(day, hours=12))
-loop = Loop(ContinuedChannels.begin(demands[0], Settings(groups=5, sessions=16)), Policy(reorganise_s=None))
+loop = Loop(ContinuedChannels.begin(demands[0], ChannelSettings(groups=5, sessions=16)), Policy(reorganise_s=None))
 
 rows = list(loop.run(demands))
 for row in rows:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import narrowcast as nc
-from narrowcast.evaluate import certify, judge
-from narrowcast.evaluate.explain import explain
-from narrowcast.evaluate.migration import migrate
-from narrowcast.plans.channels.result import as_plan
 
 interest = nc.Interest.from_pairs(
     flow=[0, 0, 0, 1, 1, 2, 2, 3, 3, 4],
@@ -16,14 +12,15 @@ interest = nc.Interest.from_pairs(
     user_names=["desk-1", "desk-2", "desk-3", "desk-4", "desk-5"],
 )
 
-monday = certify(as_plan(nc.channels.plan(interest, groups=2, sessions=3)))
-print("sound:", judge(monday).sound, "- excess cost", round(judge(monday).cost["excess"], 3))
+monday = nc.plan(interest, groups=2, sessions=3)
+found = monday.check()
+print("sound:", found.sound, "- excess cost", round(found.cost["excess"], 3))
 
-why = explain(monday, "flow", "GE")
+why = monday.explain(flow="GE")
 print(why.headline)
 if why.next_best is not None:
     print("next best:", why.next_best.what, f"({why.next_best.change:+.1f})")
 
-tuesday = certify(as_plan(nc.channels.plan(interest, groups=3, sessions=4)))
-for step in migrate(monday, tuesday, join_rate=2).steps:
+tuesday = nc.plan(interest, groups=3, sessions=4)
+for step in monday.diff(tuesday, join_rate=2).steps:
     print(f"{step.at_s:4.1f} s  {step.kind:6}  {len(step.do)} done, {len(step.moves)} moved, {len(step.undo)} undone")
