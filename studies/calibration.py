@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from narrowcast.plans import channels
+from narrowcast.plans.channels import api as channels
 from studies.experiment import Claim, Experiment, Point, Rows
 from studies.figures import Figure, Lines, curves, mean
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from narrowcast import workloads
 from narrowcast.model import Interest
-from narrowcast.plans import channels
+from narrowcast.plans.channels import api as channels
 from narrowcast.workloads.market import market_shape
 from narrowcast.workloads.statistics import statistics
 from studies.experiment import Claim, Experiment, Point, Rows

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from narrowcast import workloads
-from narrowcast.plans import filters
+from narrowcast.plans.filters import api as filters
 from studies.experiment import Claim, Experiment, Point, Rows
 from studies.figures import Figure, Lines, curves, mean
 

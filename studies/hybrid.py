@@ -14,7 +14,7 @@ import numpy as np
 from narrowcast import workloads
 from narrowcast.errors import InfeasibleError
 from narrowcast.model import Interest
-from narrowcast.plans import channels
+from narrowcast.plans.channels import api as channels
 from studies.experiment import Claim, Experiment, Point, Rows
 from studies.figures import Bars, Figure, Lines, curves, mean
 
@@ -135,8 +135,8 @@ def _without_cap(interest: Interest, point: Point) -> dict[str, tuple[float, flo
         "multicast only": (_percent(interest, point, unicast="none")[0], 0.0),
         "search, no cap": (ours.percent_of_perfect, ours.unicast_share),
         "greedy-user, no cap": _percent(interest, point, unicast="greedy-user"),
-        "unicast only": (100 * unicast / ours.terms.perfect, 1.0),
-        "one flow per group": (100 * (unicast - saved) / ours.terms.perfect, float("nan")),
+        "unicast only": (100 * unicast / ours.cost.perfect, 1.0),
+        "one flow per group": (100 * (unicast - saved) / ours.cost.perfect, float("nan")),
     }
 
 

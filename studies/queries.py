@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from narrowcast import workloads
-from narrowcast.plans import queries
+from narrowcast.plans.queries import api as queries
 from narrowcast.plans.queries.boxes import Floats
 from narrowcast.plans.queries.constants import KM, KT, KU
 from narrowcast.plans.queries.methods.cluster import Cluster
 from narrowcast.plans.queries.methods.directed import Directed, ends
 from narrowcast.plans.queries.methods.pair import Pair
-from narrowcast.plans.queries.problem import BoxProblem, Problem, Set, Terms, total_terms
+from narrowcast.plans.queries.problem import BoxProblem, MergeAmounts, MergeProblem, Set, total_terms
 from narrowcast.plans.queries.procedures import Rectangle
 from narrowcast.plans.queries.sizes import Area
 from studies.experiment import Claim, Experiment, Point, Rows
@@ -219,7 +219,7 @@ class _Counted:
     def n(self) -> int:
         return self.problem.n
 
-    def terms(self, members: Set) -> Terms:
+    def terms(self, members: Set) -> MergeAmounts:
         return self.problem.terms(members)
 
     def cost(self, members: Set) -> float:
@@ -229,7 +229,7 @@ class _Counted:
         self.count[0] += len(others)
         return self.problem.joined(members, others)
 
-    def subset(self, members: Sequence[int]) -> Problem:
+    def subset(self, members: Sequence[int]) -> MergeProblem:
         return _Counted(self.problem.subset(members), self.count)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from narrowcast.errors import UnsupportedError
 from narrowcast.model import Interest
-from narrowcast.plans import channels
+from narrowcast.plans.channels import api as channels
 from studies import hybrid
 from studies.experiment import Claim, Experiment, Point, Rows
 from studies.figures import Bars, Figure, Lines, curves, mean

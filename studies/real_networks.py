@@ -12,8 +12,8 @@ import numpy as np
 from narrowcast import workloads
 from narrowcast.model import Topology, Tree
 from narrowcast.network import DisseminationTree, shortest_paths, tree_edges
-from narrowcast.plans import filters
-from narrowcast.workloads.tree_demand import TreeDemand
+from narrowcast.plans.filters import api as filters
+from narrowcast.workloads.tree_demand import TreeWorkload
 from narrowcast.workloads.union import pack
 from studies.experiment import Claim, Experiment, Point, Rows
 from studies.figures import Figure, Lines, curves, mean
@@ -117,14 +117,14 @@ def _points_filters(quick: bool) -> Sequence[Point]:
             for seed in range(4 if quick else 20)]  # fmt: skip
 
 
-def _demand(name: str, P: float, seed: int) -> TreeDemand:
+def _demand(name: str, P: float, seed: int) -> TreeWorkload:
     """The shortest path tree from a random site, with one user at each site: a leaf that hangs off it."""
     topology, rng = _topology(name, 0), np.random.default_rng(seed)
     n, root = topology.n_brokers, int(rng.integers(topology.n_brokers))
     toward = shortest_paths(topology).next_hop[:, root]
     tree = Tree(np.concatenate((toward, np.arange(n))))
     wants = rng.random((tree.leaves.size, ITEMS)) < P
-    return TreeDemand(tree, pack(wants), ITEMS)
+    return TreeWorkload(tree, pack(wants), ITEMS)
 
 
 def _run_filters(point: Point) -> Rows:

@@ -16,7 +16,7 @@ from narrowcast import workloads
 from narrowcast.model import Topology
 from narrowcast.model.arrays import Ints
 from narrowcast.network import DisseminationTree, shortest_paths
-from narrowcast.plans import semantic
+from narrowcast.plans.semantic import api as semantic
 from narrowcast.plans.semantic.methods.work import covering, filter_tables
 from narrowcast.plans.semantic.window import Wanted, read_profile, system
 from studies.experiment import Claim, Experiment, Point, Rows

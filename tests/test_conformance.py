@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import narrowcast as nc
-from narrowcast.plans.channels import CHANNELIZERS, METHODS, UNICAST
-from narrowcast.plans.queries import METHODS as MERGES
+from narrowcast.plans.channels.api import CHANNELIZERS, METHODS, UNICAST
+from narrowcast.plans.queries.api import METHODS as MERGES
 from narrowcast.testing import exam_channels, exam_hybrid, exam_queries
 
 
@@ -36,7 +36,7 @@ def test_every_merge_method_passes_the_exam(method: str) -> None:
 def test_the_exam_fails_a_strategy_that_leaves_someone_out() -> None:
     from dataclasses import replace
 
-    def careless(interest: nc.Interest, groups: int, seed: int) -> nc.channels.HybridPlan:
+    def careless(interest: nc.Interest, groups: int, seed: int) -> nc.channels.ChannelsPlan:
         made = nc.channels.hybrid(interest, groups, unicast="reverse", seed=seed)
         flow, user = made.unicast
         return replace(made, unicast=(flow[1:], user[1:]))
@@ -48,7 +48,7 @@ def test_the_exam_fails_a_strategy_that_leaves_someone_out() -> None:
 def test_the_exam_fails_a_strategy_that_is_not_repeatable() -> None:
     rng = np.random.default_rng()
 
-    def moody(interest: nc.Interest, groups: int, sessions: int, seed: int) -> nc.channels.ChannelPlan:
+    def moody(interest: nc.Interest, groups: int, sessions: int, seed: int) -> nc.channels.ChannelsPlan:
         return nc.channels.plan(interest, groups, sessions, "random", seed=int(rng.integers(10**9)))
 
     with pytest.raises(AssertionError, match="same seed, another plan"):

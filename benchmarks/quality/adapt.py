@@ -20,7 +20,7 @@ from narrowcast.adapt.compare import Account, Follow, account, adapting, hourly,
 from narrowcast.adapt.decide import Policy
 from narrowcast.adapt.watched import watched
 from narrowcast.model.demand import Demand
-from narrowcast.plans.channels.replan import ContinuedChannels, Settings
+from narrowcast.plans.channels.replan import ChannelSettings, ContinuedChannels
 from narrowcast.workloads import commuter
 
 
@@ -40,7 +40,7 @@ def main() -> int:
     for seed in seeds:
         demands = list(watched(commuter(users=given.users, seed=seed), seed=seed))
         wanted = useful(demands)
-        begin = ContinuedChannels.begin(demands[0], Settings(12, 60, seed=seed))
+        begin = ContinuedChannels.begin(demands[0], ChannelSettings(12, 60, seed=seed))
         ways: dict[str, Follow] = {"hourly": hourly(), "adapting": adapting(policy), "never": never}
         if not given.no_oracle:
             ways["oracle"] = oracle(demands)
@@ -76,7 +76,7 @@ def quiet(seeds: range, users: int, policy: Policy) -> int:
     found = 0
     for seed in seeds:
         demands = list(watched(commuter(users=users, seed=seed, swing=0.0), seed=seed))
-        begin = ContinuedChannels.begin(demands[0], Settings(12, 60, seed=seed))
+        begin = ContinuedChannels.begin(demands[0], ChannelSettings(12, 60, seed=seed))
         found += any(at > 3600 + demands[0].time for at in account(begin, demands, adapting(policy)).times)
     return found
 

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 import narrowcast as nc
 from narrowcast.data.answer.answer import Merging, answer
 from narrowcast.data.spark.session import session
-from narrowcast.plans.queries import Client, read_answers
+from narrowcast.plans.queries.api import Client, read_answers
 
 TARGET = 5.0
 PIECE = 1_000_000

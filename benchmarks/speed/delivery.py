@@ -141,18 +141,20 @@ async def finish(receivers: list[subprocess.Popen[str]]) -> list[dict[str, int]]
 async def narrowcast(folder: Path, h: int, messages: int) -> dict[str, Any]:
     """One run with aggregation h."""
     from narrowcast.deliver.client.connect import connect
-    from narrowcast.deliver.processes.supervise import Local, Supervisor
+    from narrowcast.deliver.processes.supervise import Supervisor, local_system
     from narrowcast.model import Interest
-    from narrowcast.model.plan import save
-    from narrowcast.plans import channels
-    from narrowcast.plans.channels.result import as_plan
+    from narrowcast.model.folder import write_tables
+    from narrowcast.plans.channels import api as channels
 
     pairs = [(int(name[1:]), k) for k in range(RECEIVERS) for name in wanted(k)]
     flow, user = zip(*pairs, strict=True)
     names = [f"S{j:02d}" for j in range(SYMBOLS)]
     interest = Interest.from_pairs(flow, user, [1.0] * SYMBOLS, flow_names=names)
-    plan = save(as_plan(channels.plan(interest, groups=2, sessions=2, method="gf")), folder / "plan")
-    supervisor, stop = Supervisor(Local(folder / "data", plan, messages=h, sync="2m")), asyncio.Event()
+    plan = write_tables(channels.plan(interest, groups=2, sessions=2, method="gf").to_tables(), folder / "plan")
+    supervisor, stop = (
+        Supervisor(local_system(folder / "data", plan, key=("symbol",), messages=h), sync="2m"),
+        asyncio.Event(),
+    )
     running = asyncio.ensure_future(supervisor.run(stop))
     while not supervisor._ready:
         await asyncio.sleep(0.1)

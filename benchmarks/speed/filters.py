@@ -88,7 +88,9 @@ def incremental() -> None:
         tree, rng = recursive_tree(n, 0), np.random.default_rng(0)
         leaf = np.repeat(tree.leaves, 3)
         item = rng.integers(0, 500, leaf.size)
-        start, watch = timed(lambda tree=tree, leaf=leaf, item=item: nc.filters.Watch(tree, leaf, item, n_items=500))
+        start, watch = timed(
+            lambda tree=tree, leaf=leaf, item=item: nc.filters.TreeWatch(tree, leaf, item, n_items=500)
+        )
         some = rng.choice(leaf.size, min(1000, leaf.size), replace=False)
 
         def batch(watch=watch, leaf=leaf, item=item, some=some) -> int:
@@ -122,7 +124,7 @@ def main() -> None:
             nc.filters.place(tree, f, 5, method=method)
         nc.filters.improve(tree, f, np.flatnonzero(tree.can_filter)[:3])
         nc.filters.place_for_delay(tree, f, filter_delay=1, link_delay=1)
-        nc.filters.Watch(tree, tree.leaves, np.zeros(tree.leaves.size, np.int64)).change(
+        nc.filters.TreeWatch(tree, tree.leaves, np.zeros(tree.leaves.size, np.int64)).change(
             unsubscribe=(tree.leaves[:1], [0])
         )
     if "--quick" not in sys.argv:

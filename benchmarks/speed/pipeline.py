@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from narrowcast.data.spark.session import session
-from narrowcast.data.statistics import profile_tables
+from narrowcast.data.statistics import definitions
 from narrowcast.data.statistics import tables as statistics
 from narrowcast.data.statistics.match import partials
 from narrowcast.profiles import Matcher
@@ -89,8 +89,9 @@ def by_narrowcast(spark: Any, folder: Path) -> dict[str, Any]:
     messages = spark.read.parquet(str(folder / "messages.parquet"))
     profiles = texts(folder)
     sums = partials(messages, Matcher(profiles), key=("symbol",)).persist()
-    over = statistics.span(sums, None)
-    rates = profile_tables.profile_rates(np.arange(len(profiles)), over)
+    over = statistics.totals(sums, None)
+    messages_of, units_of, _ = over.of_profiles(len(profiles))
+    rates = definitions.profile_rates(messages_of, units_of, None)
     interest = statistics.flow_profile(sums).select("flow", "profile")
     overlap = statistics.overlap(sums, over).select("profile", "other", "weight")
     result = {

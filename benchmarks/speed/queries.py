@@ -118,7 +118,7 @@ def main() -> int:
     row(f"partition, {m} queries", subsets, None, None, "< 60 s", subsets < 60)
 
     boxes = local(n)
-    live = nc.queries.LivePlan(boxes[:-20])
+    live = nc.queries.LiveQueries(boxes[:-20])
     adding, _ = seconds(lambda: [live.add(box) for box in boxes[-20:]], runs=1)
     again, _ = seconds(lambda: nc.queries.merge(boxes))
     row(f"one more of {n:,}: live / start over", adding / 20, again, again * 20 / adding, "> 1", adding / 20 < again)

@@ -15,11 +15,11 @@ import numpy as np
 
 from narrowcast.deliver.transport.dds.config import DdsSettings
 from narrowcast.deliver.transport.nats.server import server_binary
-from narrowcast.model import Interest
-from narrowcast.model.plan import Plan, save
-from narrowcast.plans import channels
-from narrowcast.plans.channels.result import as_plan
-from narrowcast.plans.deploy import profiles_of
+from narrowcast.model import Demand, Interest
+from narrowcast.model.folder import write_tables
+from narrowcast.plans.channels import api as channels
+from narrowcast.plans.channels.result import ChannelsPlan
+from narrowcast.plans.channels.route import profiles
 from system.hosts import Hosts
 
 RECEIVERS, FLOWS = 8, 16
@@ -39,8 +39,9 @@ def interest() -> Interest:
     return Interest.from_pairs(flow, user, [1.0] * FLOWS, flow_names=names, user_names=users)
 
 
-def make_plan(groups: int, sessions: int) -> Plan:
-    return as_plan(channels.plan(interest(), groups=groups, sessions=sessions, method="search", seed=0))
+def make_plan(groups: int, sessions: int) -> ChannelsPlan:
+    demand = Demand(interest(), key=("flow",))
+    return channels.plan(demand, groups=groups, sessions=sessions, method="search", seed=0)
 
 
 def make_rows(count: int) -> list[dict[str, Any]]:
@@ -62,11 +63,11 @@ class Reading:
         return sum(self.packets.values()) - self.useful
 
 
-def members_of(plan: Plan) -> dict[str, set[int]]:
+def members_of(plan: ChannelsPlan) -> dict[str, set[int]]:
     """The groups of each receiver, as the plan has them."""
     found: dict[str, set[int]] = {}
-    for name, g in zip(*(plan.tables["subscriber_group"][c].to_pylist() for c in ("subscriber", "group")), strict=True):
-        found.setdefault(name, set()).add(g)
+    for user, group in zip(*(each.tolist() for each in plan.joins), strict=True):
+        found.setdefault(plan.interest.user_names[user], set()).add(group)
     return found
 
 
@@ -91,16 +92,16 @@ class Bridge:
     def __init__(self, hosts: Hosts, folder: Path) -> None:
         self.hosts, self.folder, self._runs = hosts, folder, 0
 
-    def run(self, plan: Plan, rows: Sequence[Mapping[str, Any]], *, rate: int = 20_000) -> dict[str, Reading]:
+    def run(self, plan: ChannelsPlan, rows: Sequence[Mapping[str, Any]], *, rate: int = 20_000) -> dict[str, Reading]:
         """Deliver the rows by the plan; every receiver must get exactly what it wants, in order."""
         self._runs += 1
         folder = self.folder / f"run-{self._runs}"
-        save(plan, folder / "plan")
+        write_tables(plan.to_tables(), folder / "plan")
         settings = DdsSettings(interface="eth0", domain=70 + self._runs, groups=8, network=f"239.77.{self._runs}.0/24")
-        profiles = profiles_of(plan, key=["flow"])
-        edges = self._start(folder, settings, profiles)
+        wishes = profiles(plan)
+        edges = self._start(folder, settings, wishes)
         try:
-            return self._measure(folder, settings, plan, profiles, edges, rows, rate)
+            return self._measure(folder, settings, plan, wishes, edges, rows, rate)
         finally:
             self.hosts.end_all()
 
@@ -143,13 +144,13 @@ class Bridge:
         self,
         folder: Path,
         settings: DdsSettings,
-        plan: Plan,
+        plan: ChannelsPlan,
         profiles: Mapping[str, str],
         edges: Mapping[str, int],
         rows: Sequence[Mapping[str, Any]],
         rate: int,
     ) -> dict[str, Reading]:
-        groups = sorted(set(plan.tables["session_group"]["group"].to_pylist()))
+        groups = sorted(set(plan.to_tables().tables["session_group"]["group"].to_pylist()))
         addresses = {g: settings.address(g) for g in groups}
         self.hosts.count(addresses.values())
         self.hosts.wait_for_snooping()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,14 @@ from narrowcast.adapt import timeline
 from narrowcast.deliver.client.connect import Connection, Subscription, connect
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.processes.backbone import Backbone, backbone
-from narrowcast.deliver.processes.supervise import Local
+from narrowcast.deliver.processes.supervise import local_system
+from narrowcast.deliver.processes.system import AdaptSection, System
 from narrowcast.deliver.transport.dds.config import DdsSettings
-from narrowcast.evaluate import certify
-from narrowcast.model import Interest
+from narrowcast.model import Demand, Interest
 from narrowcast.model import snapshot as snapshots
-from narrowcast.model.plan import save
-from narrowcast.plans import channels
-from narrowcast.plans.channels.result import as_plan
+from narrowcast.model.folder import write_tables
+from narrowcast.plans.channels import api as channels
+from narrowcast.plans.verbs import certify
 from narrowcast.testing.history import History, check
 from system.test_runtime import in_log, point, running
 
@@ -53,7 +54,8 @@ def make_plan(folder: Path) -> Path:
     flows, users = zip(*pairs, strict=True)
     names = [f"p{person}" for person in range(PEOPLE)]
     interest = Interest.from_pairs(flows, users, [40.0] * 24, flow_names=SYMBOLS, user_names=names)
-    return save(certify(as_plan(channels.plan(interest, groups=4, sessions=8, method="gf"))), folder)
+    demand = Demand(interest, key=("symbol",))
+    return write_tables(certify(channels.plan(demand, groups=4, sessions=8, method="gf").to_tables()), folder)
 
 
 class People:
@@ -134,12 +136,12 @@ async def moved(base: Backbone) -> float:
         await asyncio.sleep(0.1)
 
 
-def adapting(local: Local, plain: Path | None) -> subprocess.Popen[bytes]:
+def adapting(local: System, plain: Path | None) -> subprocess.Popen[bytes]:
     """The command itself, on statistics of this test or with Spark."""
-    text = local.configuration() + "[adapt]\nhorizon = 120\nevery = 2\nhalf_life = 5\n"
-    (local.data / "adapt.toml").write_text(text)
-    command = [sys.executable, "-m", "narrowcast.cli", "adapt", "--config", str(local.data / "adapt.toml")]
-    with (local.data / "adapt.log").open("ab") as out:
+    system = replace(local, adapt=AdaptSection(horizon=120, every=2, half_life=5))
+    (local.folder / "adapt.toml").write_text(system.to_toml())
+    command = [sys.executable, "-m", "narrowcast.cli", "adapt", "--config", str(local.folder / "adapt.toml")]
+    with (local.folder / "adapt.log").open("ab") as out:
         given = [] if plain is None else ["--snapshots", str(plain)]
         return subprocess.Popen([*command, *given], stdout=out, stderr=out)
 
@@ -168,14 +170,16 @@ def test_the_same_with_the_statistics_that_spark_keeps(tmp_path: Path) -> None:
 
 def trial(tmp_path: Path, plain: Path | None, domain: int) -> None:
     """The whole story; `plain` is where this test writes statistics itself."""
-    local = Local(tmp_path / "data", make_plan(tmp_path / "plan"), multicast=DdsSettings(domain=domain), sync="2m")
+    local = local_system(
+        tmp_path / "data", make_plan(tmp_path / "plan"), key=("symbol",), multicast=DdsSettings(domain=domain)
+    )
     history, acked, shown = History(), [], []
     people = People(history)
     process: list[subprocess.Popen[bytes]] = []
 
     async def run() -> float:
-        async with running(local) as supervisor, connect(local.data) as publisher:
-            edges = [connect(local.data) for _ in range(EDGES)]
+        async with running(local, sync="2m") as supervisor, connect(local.folder) as publisher:
+            edges = [connect(local.folder) for _ in range(EDGES)]
             base = await backbone(supervisor.server.url, name="test")
             background: list[asyncio.Task[Any]] = []
             stop = asyncio.Event()
@@ -189,11 +193,11 @@ def trial(tmp_path: Path, plain: Path | None, domain: int) -> None:
                     kept = PlainStatistics(plain, "symbol", 5.0, wants)
                     background.append(asyncio.ensure_future(keep_statistics(base, kept, people)))
                 process.append(adapting(local, plain))
-                await begun(process[0], local.data / "adapt", 60 if plain else 300)
-                out = plain or local.data / "adapt" / "statistics" / "snapshots"
+                await begun(process[0], local.folder / "adapt", 60 if plain else 300)
+                out = plain or local.folder / "adapt" / "statistics" / "snapshots"
                 background.append(asyncio.ensure_future(watch_statistics(out, shown)))
                 await asyncio.sleep(4)
-                assert not any(row["replanned"] for row in timeline.read(local.data / "adapt"))
+                assert not any(row["replanned"] for row in timeline.read(local.folder / "adapt"))
                 for person in range(PEOPLE // 2, PEOPLE):
                     await people.leave(person)
                     await people.subscribe(edges[person % EDGES], person, later=True)
@@ -225,7 +229,7 @@ def trial(tmp_path: Path, plain: Path | None, domain: int) -> None:
                 each.kill()
     verdict = check(history, wants=wants)
     assert verdict.sound, str(verdict)
-    rows = timeline.read(local.data / "adapt")
+    rows = timeline.read(local.folder / "adapt")
     (replanned, *_) = [row for row in rows if row["replanned"]]
     print(f"{len(acked)} messages; {verdict}; {json.dumps(replanned)}")
     print(f"moved {at - shown[0]:.1f} s after the statistics showed it")

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from narrowcast.cli.app import app
 from narrowcast.deliver.processes.calibration import measure
 from narrowcast.deliver.transport.dds.config import DdsSettings
-from narrowcast.plans import channels
+from narrowcast.plans.channels import api as channels
 
 
 def test_a_receiver_pays_more_for_what_it_takes_than_for_what_its_middleware_drops() -> None:

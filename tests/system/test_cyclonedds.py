@@ -16,9 +16,7 @@ from typing import Any
 import pytest
 
 import narrowcast as nc
-from narrowcast.exports import Options, export_plan
-from narrowcast.model.plan import Plan
-from narrowcast.plans.channels.result import as_plan, hybrid_as_plan
+from narrowcast.exports import Options, export
 from system.hosts import PROBE, Hosts
 
 pytest.importorskip("cyclonedds", reason="needs Cyclone DDS (pip install narrowcast[dds])")
@@ -45,12 +43,12 @@ def interest() -> nc.Interest:
     return nc.Interest.from_pairs(flow, user, [1.0] * len(flows), flow_names=flows, user_names=desks)
 
 
-def channels() -> Plan:
-    return as_plan(nc.channels.plan(interest(), groups=3, sessions=4, method="gf", seed=0))
+def channels() -> nc.Plan:
+    return nc.channels.plan(interest(), groups=3, sessions=4, method="gf", seed=0)
 
 
-def hybrid() -> Plan:
-    return hybrid_as_plan(nc.channels.hybrid(interest(), groups=2, unicast="greedy-pair", cap=0.3, seed=0), seed=0)
+def hybrid() -> nc.Plan:
+    return nc.channels.hybrid(interest(), groups=2, unicast="greedy-pair", cap=0.3, seed=0)
 
 
 class Floor:
@@ -87,16 +85,16 @@ class Floor:
 
 @pytest.mark.parametrize("planned", [channels, hybrid])
 def test_exactly_the_planned_groups_are_joined_and_nobody_else_hears_them(
-    planned: Callable[[], Plan], tmp_path: Path
+    planned: Callable[[], nc.Plan], tmp_path: Path
 ) -> None:
     plan = planned()
     folder = tmp_path / "dds"
     options = Options(interface="eth0", base_address="239.77.3.0/24")
-    export_plan(plan, "cyclonedds", folder, options)
-    groups = sorted(set(plan.tables["session_group"]["group"].to_pylist()))
+    export(plan, "cyclonedds", folder, options)
+    groups = sorted(set(plan.to_tables().tables["session_group"]["group"].to_pylist()))
     addresses = {group: options.address(group) for group in groups}
     joins: dict[str, set[str]] = {desk: set() for desk in WISHES}
-    for row in plan.tables["subscriber_group"].to_pylist():
+    for row in plan.to_tables().tables["subscriber_group"].to_pylist():
         joins[row["subscriber"]].add(addresses[row["group"]])
     taken = {desk: _flows_taken(folder, desk) for desk in WISHES}
     assert any(len(joins[desk]) < len(addresses) for desk in WISHES), "somebody must be outside some group"
@@ -155,10 +153,10 @@ def test_the_counters_see_packets_that_nobody_joined_for() -> None:
 def test_a_unicast_pair_reaches_its_desk_alone(tmp_path: Path) -> None:
     """By its own host's address; the discovery group, which everybody hears, carries none of it."""
     made = nc.channels.hybrid(interest(), groups=1, unicast="reverse", seed=0)
-    plan = hybrid_as_plan(made, seed=0)
-    assert plan.tables["unicast"].num_rows, "this plan must send something by unicast"
+    plan = made
+    assert plan.to_tables().tables["unicast"].num_rows, "this plan must send something by unicast"
     folder = tmp_path / "dds"
-    export_plan(plan, "cyclonedds", folder, Options(interface="eth0"))
+    export(plan, "cyclonedds", folder, Options(interface="eth0"))
     with Hosts(1 + len(WISHES)) as hosts:
         floor = Floor(hosts, folder)
         for process in (*floor.desks.values(), floor.publisher):
@@ -169,7 +167,7 @@ def test_a_unicast_pair_reaches_its_desk_alone(tmp_path: Path) -> None:
         for desk, process in floor.desks.items():
             got = floor.hear(process)["flows"]
             assert all(got.get(flow) == list(range(COUNT)) for flow in WISHES[desk])
-        served = set(plan.tables["unicast"]["subscriber"].to_pylist())
+        served = set(plan.to_tables().tables["unicast"]["subscriber"].to_pylist())
         for host, desk in enumerate(WISHES, start=1):
             counted = hosts.counters(host)
             # COUNT messages of one flow fill at least a few packets; discovery in these seconds is a handful.

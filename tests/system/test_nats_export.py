@@ -14,7 +14,6 @@ import pytest
 import narrowcast as nc
 from narrowcast.exports import TARGETS, Options
 from narrowcast.exports.text import token
-from narrowcast.plans.channels.result import as_plan
 
 nats = pytest.importorskip("nats", reason="needs nats-py (pip install narrowcast[runtime])")
 SERVER = shutil.which("nats-server") or shutil.which("nats-server", path=str(Path(sys.executable).parent))
@@ -28,7 +27,7 @@ def test_a_subscriber_of_a_session_gets_its_flows_and_no_others(tmp_path: Path) 
     wants = nc.Interest.from_pairs(
         [0, 1, 2, 3, 4, 4], [0, 0, 1, 1, 0, 1], [1.0] * 5, flow_names=FLOWS, user_names=["A", "B"]
     )
-    plan = as_plan(nc.channels.plan(wants, groups=2, sessions=3, method="gf"))
+    plan = nc.channels.plan(wants, groups=2, sessions=3, method="gf")
     texts = TARGETS["nats"](plan, Options()).texts
     (tmp_path / "nats.conf").write_text(texts["nats.conf"], encoding="utf-8")
     with socket.socket() as free:
@@ -40,7 +39,7 @@ def test_a_subscriber_of_a_session_gets_its_flows_and_no_others(tmp_path: Path) 
             got = asyncio.run(asyncio.wait_for(_exchange(f"nats://127.0.0.1:{port}", plan), 60))
         finally:
             server.kill()  # `with` waits for it without an end
-    sessions = {row["flow"]: row["session"] for row in plan.tables["flow_session"].to_pylist()}
+    sessions = {row["flow"]: row["session"] for row in plan.to_tables().tables["flow_session"].to_pylist()}
     for session, heard in got.items():
         assert heard == sorted(flow for flow in FLOWS if sessions[flow] == session)
 
@@ -53,7 +52,7 @@ async def _exchange(url: str, plan) -> dict[int, list[str]]:
         except OSError:
             await asyncio.sleep(0.1)
     got: dict[int, list[str]] = {}
-    for row in plan.tables["session_group"].to_pylist():
+    for row in plan.to_tables().tables["session_group"].to_pylist():
         heard = got.setdefault(row["session"], [])
 
         async def take(message, heard=heard) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import narrowcast as nc
-from narrowcast.plans.channels.result import as_plan
-from narrowcast.reports import parse_whatif, quick_sweep, report_page
+from narrowcast.plans.verbs import quick_whatif, report_page
+from narrowcast.reports.whatif import parse_whatif
 from reports.pages import PLANS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (in the dev group)")
@@ -119,7 +119,7 @@ EXPECTED = {
 def test_every_plot_is_drawn_and_nothing_leaves_the_file(kind: str, browser: Any, tmp_path: Path) -> None:
     plan = PLANS[kind]()
     path = tmp_path / f"{kind}.html"
-    path.write_text(report_page(plan, quick_sweep(plan)), encoding="utf-8")
+    path.write_text(report_page(plan, quick_whatif(plan)), encoding="utf-8")
     ARTIFACTS.mkdir(exist_ok=True)
     for size, theme in (("phone", "light"), ("phone", "dark"), ("desk", "light"), ("desk", "dark")):
         visit = Visit(browser, path, size, theme)
@@ -190,9 +190,9 @@ def test_a_trading_floor_looks_right(browser: Any, tmp_path: Path) -> None:
         wants.offsets, wants.users, wants.rates, wants.n_users,
         tuple(f"SYM{i:04d}" for i in range(wants.n_flows)), tuple(f"desk-{i}" for i in range(wants.n_users)),
     )  # fmt: skip
-    plan = as_plan(nc.channels.plan(named, groups=30, sessions=120, method="gf"))
+    plan = nc.channels.plan(named, groups=30, sessions=120, method="gf")
     path = tmp_path / "floor.html"
-    path.write_text(report_page(plan, quick_sweep(plan)), encoding="utf-8")
+    path.write_text(report_page(plan, quick_whatif(plan)), encoding="utf-8")
     assert path.stat().st_size < 5_000_000
     ARTIFACTS.mkdir(exist_ok=True)
     for size, theme in (("phone", "dark"), ("desk", "light")):
@@ -201,7 +201,7 @@ def test_a_trading_floor_looks_right(browser: Any, tmp_path: Path) -> None:
         assert visit.page.locator("h1").inner_text().startswith(("1", "2", "3", "4", "5", "6", "7", "8", "9"))
         details = visit.page.locator("#groups details")
         details.locator("summary").press("Enter")
-        assert details.locator("tbody tr").count() == len(set(plan.tables["session_group"]["group"].to_pylist()))
+        assert details.locator("tbody tr").count() == len({g for g in plan.group_of_flow.tolist() if g >= 0})
         visit.page.screenshot(path=str(ARTIFACTS / f"floor-{size}-{theme}.png"), full_page=True)
         visit.close()
     assert os.listdir(ARTIFACTS)

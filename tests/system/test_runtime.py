@@ -14,20 +14,23 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pytest
 
 from narrowcast import Topology
 from narrowcast.deliver.client.connect import Connection, Subscription, connect
 from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.processes.backbone import backbone
-from narrowcast.deliver.processes.supervise import Local, Supervisor, brokers_of
+from narrowcast.deliver.processes.supervise import Supervisor, brokers_of, local_system
+from narrowcast.deliver.processes.system import System
 from narrowcast.deliver.transport.dds.config import DdsSettings
 from narrowcast.deliver.wire import Batch, decode_entry, index_of, sequence_of
-from narrowcast.model import Interest
-from narrowcast.model.plan import Plan, save
-from narrowcast.plans import channels, semantic
-from narrowcast.plans.channels.result import as_plan
-from narrowcast.plans.semantic.folder import as_plan as semantic_as_plan
+from narrowcast.model import Demand, Interest, Tree
+from narrowcast.model.folder import write_tables
+from narrowcast.plans.channels import api as channels
+from narrowcast.plans.filters.result import TreeDemand, placed
+from narrowcast.plans.semantic import api as semantic
+from narrowcast.plans.verbs import load
 from narrowcast.testing.history import History, check
 
 T = TypeVar("T")
@@ -53,7 +56,8 @@ def make_plan(folder: Path) -> Path:
     interest = Interest.from_pairs(
         [0, 1, 2, 0, 1, 2, 3], [0, 1, 1, 2, 2, 2, 2], [4.0, 3.0, 2.0, 1.0], flow_names=SYMBOLS, user_names=[*EDGES]
     )
-    return save(as_plan(channels.plan(interest, groups=2, sessions=3, method="gf")), folder)
+    demand = Demand(interest, key=("symbol",))
+    return write_tables(channels.plan(demand, groups=2, sessions=3, method="gf").to_tables(), folder)
 
 
 class Edges:
@@ -105,8 +109,8 @@ class Edges:
 
 
 @asynccontextmanager
-async def running(local: Local) -> AsyncIterator[Supervisor]:
-    stop, supervisor = asyncio.Event(), Supervisor(local)
+async def running(local: System, sync: str = "always") -> AsyncIterator[Supervisor]:
+    stop, supervisor = asyncio.Event(), Supervisor(local, sync=sync)
     task = asyncio.ensure_future(supervisor.run(stop))
     try:
         while not supervisor._ready and not task.done():
@@ -158,13 +162,13 @@ def judged(history: History, edges: Edges, acked: list[int], where: dict[int, tu
 
 def test_every_role_is_killed_in_turn_and_nothing_is_missed_or_repeated(tmp_path: Path) -> None:
     multicast = DdsSettings(domain=63)
-    local = Local(tmp_path / "data", make_plan(tmp_path / "plan"), multicast=multicast)
-    edges = Edges(tmp_path, local.data, multicast)
+    local = local_system(tmp_path / "data", make_plan(tmp_path / "plan"), key=("symbol",), multicast=multicast)
+    edges = Edges(tmp_path, local.folder, multicast)
     history = History()
     acked: list[int] = []
 
     async def publish(stop: asyncio.Event) -> None:
-        async with connect(local.data) as connection:
+        async with connect(local.folder) as connection:
             while not stop.is_set():
                 rows = [message(n) for n in range(len(acked), len(acked) + 20)]
                 await connection.publish(rows)
@@ -256,10 +260,12 @@ def test_the_commands_take_a_message_from_publish_to_subscribe(tmp_path: Path) -
 
 def test_plain_code_and_arrow_tables_do_as_well(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
-    local = Local(tmp_path / "data", make_plan(tmp_path / "plan"), multicast=DdsSettings(domain=65))
+    local = local_system(
+        tmp_path / "data", make_plan(tmp_path / "plan"), key=("symbol",), multicast=DdsSettings(domain=65)
+    )
 
     def use() -> list[Any]:
-        with connect(local.data) as c:
+        with connect(local.folder) as c:
             wanted = c.subscribe("price >= 3", timeout=20)
             assert c.publish(pa.table({"symbol": ["IBM"] * 5, "price": list(range(5))})) == 5
             batch = next(wanted)
@@ -280,12 +286,12 @@ def test_plain_code_and_arrow_tables_do_as_well(tmp_path: Path) -> None:
 
 def test_an_overlay_of_brokers_carries_frames_and_its_death_costs_nothing(tmp_path: Path) -> None:
     """A filtered tree: the root thins out what goes to each side; then all brokers are killed under traffic."""
-    pa = pytest.importorskip("pyarrow")
-    tree = {"node": ["hub", "left", "right"], "parent": [None, "hub", "hub"], "flow": [1.0] * 3, "load": [1.0] * 3}
-    tables = {"trees": pa.table(tree), "filters": pa.table({"node": ["hub"]})}
-    save(Plan(kind="filters", tables=tables, cost={"total": 1.0}), tmp_path / "plan")
-    local = Local(tmp_path / "data", tmp_path / "plan", multicast=None, brokers=brokers_of(tmp_path / "plan"))
-    assert set(local.brokers) == {"hub", "left", "right"}
+    tree = Tree([-1, 0, 0], names=["hub", "left", "right"])
+    placed(TreeDemand(tree, np.array([2.0, 1.0, 1.0])), [0], {"objective": "traffic", "k": 1}).save(tmp_path / "plan")
+    local = local_system(
+        tmp_path / "data", tmp_path / "plan", multicast=None, brokers=brokers_of(load(tmp_path / "plan"))
+    )
+    assert set(local.overlay.brokers) == {"hub", "left", "right"}
 
     async def take(subscription: Subscription, upto: int) -> list[int]:
         got: list[int] = []
@@ -296,8 +302,8 @@ def test_an_overlay_of_brokers_carries_frames_and_its_death_costs_nothing(tmp_pa
         raise AssertionError
 
     async def run() -> None:
-        async with running(local) as supervisor, connect(local.data) as publisher:
-            left, right = (connect(local.data, gateway=name) for name in ("left", "right"))
+        async with running(local) as supervisor, connect(local.folder) as publisher:
+            left, right = (connect(local.folder, gateway=name) for name in ("left", "right"))
             async with left, right:
                 ibm = await left.subscribe("symbol = 'IBM'").ready()
                 cheap = await right.subscribe("price < 20").ready()
@@ -337,9 +343,10 @@ def test_a_plan_of_search_reaches_every_gateway_by_real_brokers(tmp_path: Path) 
     topology = Topology([(0, 1), (1, 2), (1, 3)], names=["hub", "mid", "left", "right"])
     wishes = ["symbol = 'IBM'", "price < 20"]
     window = pa.Table.from_pylist([message(n) for n in range(100)])
-    made = semantic.plan(topology, wishes, [(0, 2), (1, 3)], window, sources=0, variant="search")
-    save(semantic_as_plan(made, window, 0), tmp_path / "plan")
-    local = Local(tmp_path / "data", tmp_path / "plan", multicast=None, brokers=brokers_of(tmp_path / "plan"))
+    semantic.plan(topology, wishes, [(0, 2), (1, 3)], window, sources=0).save(tmp_path / "plan")
+    local = local_system(
+        tmp_path / "data", tmp_path / "plan", multicast=None, brokers=brokers_of(load(tmp_path / "plan"))
+    )
 
     async def covered(connection: Connection, name: str) -> None:
         assert connection._edge is not None
@@ -349,8 +356,8 @@ def test_a_plan_of_search_reaches_every_gateway_by_real_brokers(tmp_path: Path) 
             await asyncio.sleep(0.05)
 
     async def run() -> None:
-        async with running(local), connect(local.data) as publisher:
-            ends = [connect(local.data, gateway=name) for name in ("left", "right")]
+        async with running(local), connect(local.folder) as publisher:
+            ends = [connect(local.folder, gateway=name) for name in ("left", "right")]
             async with ends[0], ends[1]:
                 subscriptions = [await end.subscribe(wish).ready(30) for end, wish in zip(ends, wishes, strict=True)]
                 for end, subscription in zip(ends, subscriptions, strict=True):

@@ -14,10 +14,9 @@ import pytest
 
 from narrowcast.deliver.transport.nats.server import server_binary
 from narrowcast.deliver.wire import index_of, sequence_of
-from narrowcast.model import Interest
-from narrowcast.model.plan import save
-from narrowcast.plans import channels
-from narrowcast.plans.channels.result import as_plan
+from narrowcast.model import Demand, Interest
+from narrowcast.model.folder import write_tables
+from narrowcast.plans.channels import api as channels
 from narrowcast.testing.history import History, check
 from system.hosts import Hosts
 
@@ -94,7 +93,8 @@ def test_loss_kills_and_switches_for_a_minute_cost_no_message(tmp_path: Path) ->
     pairs = [(SYMBOLS.index(s), k) for k, wanted in enumerate(WISHES.values()) for s in wanted]
     flow, user = zip(*pairs, strict=True)
     interest = Interest.from_pairs(flow, user, [4.0, 3.0, 2.0, 1.0], flow_names=SYMBOLS, user_names=users)
-    save(as_plan(channels.plan(interest, groups=2, sessions=3, method="gf")), tmp_path / "plan")
+    demand = Demand(interest, key=("symbol",))
+    write_tables(channels.plan(demand, groups=2, sessions=3, method="gf").to_tables(), tmp_path / "plan")
     rows = [{"symbol": SYMBOLS[n % 4], "n": n} for n in range(RATE * SECONDS)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     history = History()

@@ -12,9 +12,8 @@ GROUPS, SESSIONS, MESSAGES = 4, 8, 8_000
 
 def test_the_plan_puts_on_each_interface_what_it_predicts_and_less_than_flooding_does(tmp_path: Path) -> None:
     plan, rows = make_plan(GROUPS, SESSIONS), make_rows(MESSAGES)
-    session = dict(zip(*(plan.tables["flow_session"][c].to_pylist() for c in ("flow", "session")), strict=True))
-    group = dict(zip(*(plan.tables["session_group"][c].to_pylist() for c in ("session", "group")), strict=True))
-    in_group = {g: [f for f in session if group[session[f]] == g] for g in set(group.values())}
+    group = dict(zip(plan.interest.flow_names, plan.group_of_flow.tolist(), strict=True))
+    in_group = {g: [f for f in group if group[f] == g] for g in set(group.values())}
     members = members_of(plan)
     assert any(len(joined) < len(in_group) for joined in members.values()), "nothing to keep away from anybody"
     with Hosts(RECEIVERS + 1) as hosts:

@@ -13,7 +13,7 @@ import pytest
 
 from narrowcast.deliver.client.connect import Connection, Subscription, connect
 from narrowcast.deliver.parts.edge import Edge
-from narrowcast.deliver.processes.supervise import Local, Supervisor
+from narrowcast.deliver.processes.supervise import Supervisor, local_system
 from narrowcast.deliver.transport.dds.config import DdsSettings
 from system.test_runtime import EDGES, Edges, make_plan, message, running, within
 
@@ -83,11 +83,15 @@ def held(connection: Connection, subscription: Subscription) -> int:
 @pytest.mark.timeout(SECONDS + 300)
 def test_memory_is_flat_and_a_slow_subscriber_holds_nothing_for_ever(tmp_path: Path) -> None:
     multicast = DdsSettings(domain=67)
-    local = Local(tmp_path / "data", make_plan(tmp_path / "plan"), multicast=multicast, sync="2m")
-    edges, meters, got = Edges(tmp_path, local.data, multicast), Meters(), [0]
+    local = local_system(tmp_path / "data", make_plan(tmp_path / "plan"), key=("symbol",), multicast=multicast)
+    edges, meters, got = Edges(tmp_path, local.folder, multicast), Meters(), [0]
 
     async def run() -> int:
-        async with running(local) as supervisor, connect(local.data) as publisher, connect(local.data) as slow:
+        async with (
+            running(local, sync="2m") as supervisor,
+            connect(local.folder) as publisher,
+            connect(local.folder) as slow,
+        ):
             for name in EDGES:
                 edges.start(name)
             await asyncio.wait_for(edges.subscribed(), 30)
