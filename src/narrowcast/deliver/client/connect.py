@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import os
 import secrets
 import socket
@@ -31,6 +32,7 @@ from narrowcast.deliver.parts.events import Consumed, Publish, Subscribe, Unsubs
 from narrowcast.deliver.parts.publisher import Publisher
 from narrowcast.deliver.processes.backbone import Backbone, backbone, keys_beside, url_of
 from narrowcast.deliver.processes.drive import Driver, Engines
+from narrowcast.deliver.processes.overview import WAYS
 from narrowcast.deliver.processes.statistics import report_for_ever
 from narrowcast.deliver.transport.zmq.keys import CLIENTS
 from narrowcast.deliver.wire import end_of
@@ -39,6 +41,8 @@ from narrowcast.profiles import Profile
 
 if TYPE_CHECKING:
     from narrowcast.deliver.client.plain import SyncConnection
+
+log = logging.getLogger(__name__)
 
 MOST_WAITING = 64  # batches published and not acknowledged before `publish` waits
 
@@ -92,6 +96,7 @@ class Connection:
         self._reports: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._sync: SyncConnection | None = None
+        self._lacked: set[str] = set()
 
     # Life.
 
@@ -137,7 +142,7 @@ class Connection:
         at = crc32(self.name.encode()) % self._backbone.system.shards if shard is None else shard
         count = 0
         waiting: list[asyncio.Future[Acked]] = []
-        for chunk in chunks(payloads(rows)):
+        for chunk in chunks(payloads(rows, self._backbone.system.key, self._lacks)):
             count += len(chunk)
             waiting.append(self._send(driver, at, chunk))
             if len(waiting) >= MOST_WAITING:
@@ -145,6 +150,22 @@ class Connection:
         for acked in waiting:
             await acked
         return count
+
+    def _lacks(self, name: str) -> None:
+        """Said once: such messages are delivered, but the plan has no channel for them."""
+        if name not in self._lacked:
+            self._lacked.add(name)
+            log.warning(
+                "messages have no attribute %r, which makes a message's flow in this system's plan: "
+                "they go to everybody who may want them",
+                name,
+            )
+
+    @property
+    def ways(self) -> dict[str, int]:
+        """How many messages came which way: by a planned channel, by the rest channel, from the log."""
+        counts: Mapping[str, int] = {} if self._edge is None else self._edge.part.counts
+        return {way: counts.get(count, 0) for way, count in WAYS.items()}
 
     def _send(self, driver: Driver, shard: int, chunk: tuple[bytes, ...]) -> asyncio.Future[Acked]:
         token = next(self._tokens)

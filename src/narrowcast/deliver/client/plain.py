@@ -41,6 +41,11 @@ class SyncConnection:
         """As `Connection.publish`."""
         return self._call(self._connection.publish(rows, shard=shard))
 
+    @property
+    def ways(self) -> dict[str, int]:
+        """As `Connection.ways`."""
+        return self._connection.ways
+
     def subscribe(
         self,
         profile: str | Profile,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
@@ -13,8 +13,10 @@ from narrowcast.errors import InputError
 Rows = Any  # a Mapping, an iterable of them, or pyarrow's Table or RecordBatch
 
 
-def payloads(rows: Rows) -> Iterator[bytes]:
-    """The payload of each row.
+def payloads(
+    rows: Rows, key: Sequence[str] = (), without: Callable[[str], None] = lambda name: None
+) -> Iterator[bytes]:
+    """The payload of each row; `without` is told the first attribute of the flow key that the first row lacks.
 
     >>> list(payloads({"symbol": "IBM"}))
     [b'{"symbol":"IBM"}']
@@ -30,6 +32,10 @@ def payloads(rows: Rows) -> Iterator[bytes]:
     for row in rows:
         if not isinstance(row, Mapping):
             raise InputError(f"a row must be a dict of attributes, got {type(row).__name__}", name="rows", got=row)
+        for name in key:
+            if name not in row:
+                without(name)
+        key = ()
         yield encode_payload(row)
 
 

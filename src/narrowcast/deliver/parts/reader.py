@@ -102,8 +102,11 @@ class Reader:
             if self._wants(message):
                 at, _, payload = frame.messages[index]
                 held[at] = payload
-        by_profile = len(frame.messages) - repeated - by_flow - (len(held) - before)
-        for what, n in (("repeated", repeated), ("filtered by flow", by_flow), ("filtered by profile", by_profile)):
+        came = len(held) - before
+        way = "came by rest" if frame.channel in opened.routing.rest else "came by channel"
+        by_profile = len(frame.messages) - repeated - by_flow - came
+        filtered = (("filtered by flow", by_flow), ("filtered by profile", by_profile))
+        for what, n in (("repeated", repeated), (way, came), *filtered):
             if n:
                 counts[what] += n
 

@@ -7,6 +7,7 @@ from typing import Any
 
 TROUBLE = ("malformed", "failed", "dropped", "overrun", "gaps", "no carrier", "truncated")
 KEPT = 30.0  # seconds
+WAYS = {"channel": "came by channel", "rest": "came by rest", "log": "repaired"}
 
 
 class Overview:
@@ -113,5 +114,6 @@ def _edge(
         "measured": {name: rate / total for name, rate in levels.items()} if total else {},
         "predicted": predicted.get(last["name"], {}),
         "repaired": last["counts"].get("repaired", 0),
+        "ways": {way: last["counts"].get(count, 0) for way, count in WAYS.items()},
         "lag": sum(each["lag"] for each in subscriptions.values()),
     }

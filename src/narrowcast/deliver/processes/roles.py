@@ -30,6 +30,7 @@ from narrowcast.deliver.processes.statistics import report_for_ever
 from narrowcast.deliver.processes.system import System
 from narrowcast.deliver.transport.dds.config import packet_bytes
 from narrowcast.errors import InputError, NarrowcastError, TransportError
+from narrowcast.model.folder import plan_key
 
 log = logging.getLogger(__name__)
 
@@ -160,12 +161,13 @@ async def _connect(role: str, system: System, stop: asyncio.Event) -> Backbone |
 
 def _public(system: System) -> System:
     """What the registry is to hold; keys that are not there yet are made."""
+    key = system.coordinator.key or (plan_key(system.plan) if system.plan is not None else ())
     if not system.overlay.brokers:
-        return system.public({})
+        return system.public({}, key)
     from narrowcast.deliver.transport.zmq.keys import CLIENTS, public_key
 
     public_key(system.keys, CLIENTS)  # so that it is there to be given to clients
-    return system.public({name: public_key(system.keys, name) for name in system.overlay.brokers})
+    return system.public({name: public_key(system.keys, name) for name in system.overlay.brokers}, key)
 
 
 def _on_signals() -> asyncio.Event:

@@ -112,6 +112,7 @@ class System:
     system: str = "nc"
     shards: int = field(default=1, metadata=FROM_ONE)
     replicas: int = field(default=1, metadata=FROM_ONE)
+    key: tuple[str, ...] = ()
     multicast: DdsSettings | None = None
     overlay: OverlaySection = OverlaySection()
     coordinator: CoordinatorSection = CoordinatorSection()
@@ -152,10 +153,13 @@ class System:
         """As a file, without what is as it is by default."""
         return to_toml(to_table(self))
 
-    def public(self, public_keys: Mapping[str, str]) -> System:
-        """What all processes and clients must agree on, and may know: no URL of NATS, no table of a host."""
+    def public(self, public_keys: Mapping[str, str], key: tuple[str, ...] = ()) -> System:
+        """What all processes and clients must agree on, and may know: no URL of NATS, no table of a host.
+
+        `key` are the attributes that make a flow, for publishers to look for.
+        """
         overlay = OverlaySection(brokers=self.overlay.brokers, public_keys=public_keys)
-        return System(system=self.system, shards=self.shards, multicast=self.multicast, overlay=overlay)
+        return System(system=self.system, shards=self.shards, key=key, multicast=self.multicast, overlay=overlay)
 
     def on(self, interface: str | None) -> System:
         """The same as seen from a host whose interface has another name."""
