@@ -17,12 +17,18 @@ settings.register_profile("narrowcast", deadline=None, derandomize=True)
 settings.load_profile("narrowcast")
 
 
+# Folders whose tests start servers, brokers, browsers or whole systems.
+ENGINES = {"system", "transport", "docs"}
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that start the JVM share one process; the slowest files start first, so that both cores end together."""
     for item in items:
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
+        if any(part in ENGINES for part in item.path.parts):
+            item.add_marker(pytest.mark.engines)
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 

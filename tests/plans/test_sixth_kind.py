@@ -62,6 +62,7 @@ def test_its_judge_keeps_an_unsound_plan_off_the_disk(tmp_path: Path) -> None:
     assert not (tmp_path / "plan").exists()
 
 
+@pytest.mark.engines
 @pytest.mark.xdist_group("multicast")
 def test_it_is_delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The processes of a system are told of the kind by the one line, as they would be by `kinds.py`."""

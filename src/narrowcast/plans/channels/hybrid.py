@@ -30,6 +30,7 @@ from narrowcast.plans.channels.mixed import Weights, mixed, terms
 from narrowcast.plans.channels.plan import check_budgets
 from narrowcast.plans.channels.points import Points, collapse, plain
 from narrowcast.plans.channels.result import ChannelsPlan
+from narrowcast.plans.unused import refuse_unused
 
 
 def hybrid(
@@ -42,21 +43,42 @@ def hybrid(
     seed: int = 0,
     sessions: int | None = None,
     beta: float = 1,
+    time_limit: float | None = None,
+    progress: object = None,
+    previous: object = None,
 ) -> ChannelsPlan:
     """Channelize the flows, then choose what goes by unicast, so that C' is small.
 
-    `search` puts flows into groups or unicast in one cost, from the channelized plan and from the
-    reverse start, and is never worse than any heuristic that channelizes once. `cap` bounds the
-    unicast share of C'. Same seed, same plan.
+    Parameters
+    ----------
+    interest : who wants which flow and how fast each is; or a Demand, which also knows the flow key
+    groups : how many multicast groups may be used
+    channelizer : kmeans, random, two-phase, bmd, interior-point or flow-merge (the hybrid paper, §3)
+    unicast : `search` puts flows into groups or unicast in one cost, from the channelized plan and from the reverse
+        start, and is never worse than any heuristic that channelizes once. The published ones: none,
+        {lightest,heaviest}-{flow,user}[-iterative], greedy-flow, greedy-user, greedy-pair, reverse (§4)
+    weights : w1, w2, w3: what receiving, sending and unicast beside both cost
+    cap : the largest share of C' that unicast may have
+    seed : same seed, same plan
+    sessions, beta : with `sessions` each flow goes to a session of a group or to unicast, and flow filtering counts
+        too: C' + β Σ_users Σ_sessions subscribed θ, a unicast copy costing w3(w1 + β + w2); for `search`
+    time_limit, progress, previous : not used yet; refused if given
 
-    With `sessions` each flow goes to a session of a group or to unicast, and flow filtering counts
-    too: C' + β Σ_users Σ_sessions subscribed θ, a unicast copy costing w3(w1 + β + w2); for `search`.
+    Returns
+    -------
+    ChannelsPlan : the group of each flow (−1: not multicast), the unicast pairs, C', percent_of_perfect, unicast_share
+
+    Raises
+    ------
+    InputError : an unknown name, or a value out of range
+    InfeasibleError : no plan with so little unicast was found
 
     >>> interest = Interest.from_pairs([0, 0, 0, 1, 2], [0, 1, 2, 3, 4], [5.0, 1.0, 1.0])
     >>> r = hybrid(interest, groups=1)
     >>> r.group_of_flow.tolist(), [a.tolist() for a in r.unicast], r.cost, r.percent_of_perfect
     ([0, -1, -1], [[1, 2], [3, 4]], 24.0, 100.0)
     """
+    refuse_unused("plans with unicast", time_limit=time_limit, progress=progress, previous=previous)
     demand = Demand.of(interest)
     interest = demand.interest
     groups, _ = check_budgets(groups, groups)

@@ -31,6 +31,7 @@ from narrowcast.plans.channels.methods.search import Clock, Maps, Progress, sear
 from narrowcast.plans.channels.methods.streams_first import streams_first
 from narrowcast.plans.channels.points import Points, collapse, plain
 from narrowcast.plans.channels.result import ChannelsPlan
+from narrowcast.plans.unused import refuse_unused
 
 # Pairs × sessions above which the published methods, run thirty times over, are not made as starts.
 VERY_LARGE = 3 * 10**8
@@ -52,13 +53,29 @@ def plan(
 ) -> ChannelsPlan:
     """Map flows to sessions and sessions to multicast groups so that receivers filter the least.
 
-    `search` minimises the two-level cost itself and is never worse than the published methods, which
-    it runs first: `sf`, `gf`, `it`, `rra` (Tock et al. 2005). `random` is for comparison. Same seed,
-    same plan; with `time_limit` (seconds, `search` only) the pace follows the clock instead and the
-    best plan so far is returned in time. Memory is users × sessions × 3 bytes and a little.
+    Parameters
+    ----------
+    interest : who wants which flow and how fast each is; or a Demand, which also knows the flow key
+    groups, sessions : how many of each may be used
+    method : `search` minimises the two-level cost itself and is never worse than the published methods, which it runs
+        first: `sf`, `gf`, `it`, `rra` (Tock et al. 2005, §4). `random` is for comparison
+    alpha, beta : what a message of a group costs everybody in it, and one of a session everybody who takes it
+    seed : same seed, same plan
+    time_limit : seconds, for `search`: the pace follows the clock, and the best plan so far is returned in time
+    progress : told of each improvement, for `search`
+    limits : what must be kept beside groups and sessions; for `search`
+    previous : the plan that runs, or its two maps: groups and sessions keep their numbers, some may stay empty
 
-    With `limits` or a `previous` plan (or its two maps) groups and sessions keep their numbers, some
-    may stay empty, and `InfeasibleError` names the limit that binds when no plan is found.
+    Returns
+    -------
+    ChannelsPlan : the session of each flow (−1: nobody wants it), the group of each session, the cost
+
+    Raises
+    ------
+    InputError : a value out of range, or one that the method does not use
+    InfeasibleError : no plan was found that keeps the limits; names the one that binds
+
+    Memory is users × sessions × 3 bytes and a little.
 
     >>> interest = Interest.from_pairs([0, 0, 1, 1, 2, 3], [0, 1, 0, 1, 2, 3], [5.0, 4.0, 3.0, 1.0])
     >>> r = plan(interest, groups=2, sessions=3)
@@ -75,6 +92,8 @@ def plan(
         raise InputError(
             f"method is {method!r}; allowed: {', '.join(METHODS)}", name="method", allowed=tuple(METHODS), got=method
         )
+    if method != "search":
+        refuse_unused(f"method {method!r}", time_limit=time_limit, progress=progress)
     if time_limit is not None:
         _compiled()
     if limits is not None or previous is not None:

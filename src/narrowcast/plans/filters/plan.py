@@ -11,6 +11,7 @@ from narrowcast.plans.filters.cost import DELAYS, WEIGHTS
 from narrowcast.plans.filters.methods.optimum import METHODS, place
 from narrowcast.plans.filters.methods.weighted import place_for_delay, place_weighted
 from narrowcast.plans.filters.result import FiltersPlan, TreeDemand
+from narrowcast.plans.unused import refuse_unused
 
 # What belongs to each objective, and what it is where nobody says.
 OBJECTIVES: Mapping[str, Mapping[str, Any]] = {
@@ -31,6 +32,9 @@ def make(
     price: float | None = None,
     method: str = "auto",
     seed: int = 0,
+    time_limit: float | None = None,
+    progress: object = None,
+    previous: object = None,
 ) -> FiltersPlan:
     """Place filters on a multicast tree so that links carry less of what nobody below wants.
 
@@ -43,6 +47,7 @@ def make(
     traffic_weight, delay_weight, price : both: what each is worth, 1 by default, and the cost of a filter, 0
     method : "auto", "exact" or, for traffic, "price"; see `place`
     seed : kept in the plan; no method draws lots
+    time_limit, progress, previous : no method uses them; refused if given
 
     Returns
     -------
@@ -61,6 +66,7 @@ def make(
     narrowcast.errors.InputError: k must be left out for objective 'delay', got 2. It uses filter_delay, link_delay
     """
     _check_demand(demand)
+    refuse_unused("filters", time_limit=time_limit, progress=progress, previous=previous)
     given = {
         "k": k, "filter_delay": filter_delay, "link_delay": link_delay, "traffic_weight": traffic_weight,
         "delay_weight": delay_weight, "price": price,

@@ -18,6 +18,7 @@ from narrowcast.plans.queries.problem import BoxProblem, CostTerms, check_cover,
 from narrowcast.plans.queries.procedures import MergeProcedure, as_procedure
 from narrowcast.plans.queries.result import QueriesPlan, QueryDemand, merged_plan
 from narrowcast.plans.queries.sizes import Area, GridHistogram, PointCounts, SizeFunction, as_sizes
+from narrowcast.plans.unused import refuse_unused
 
 METHODS: dict[str, type] = {
     "partition": Partition,
@@ -79,6 +80,9 @@ def make(
     starts: int | None = None,
     inner: str | None = None,
     metric: str | None = None,
+    time_limit: float | None = None,
+    progress: object = None,
+    previous: object = None,
 ) -> QueriesPlan:
     """Answer range queries that have names by few merged ones: `merge`, for a demand.
 
@@ -109,6 +113,7 @@ def make(
     narrowcast.errors.InputError: starts must be left out for method 'pair', got 3
     """
     _check_demand(demand)
+    refuse_unused("queries", time_limit=time_limit, progress=progress, previous=previous)
     _refuse_unused(method, {"starts": starts, "inner": inner, "metric": metric})
     chosen = algorithm(method, 50 if starts is None else starts, inner or "pair", metric or "heuristic")
     problem = _problem(demand.boxes, Constants(km, kt, ku, ka, per_query, per_object), procedure, size)

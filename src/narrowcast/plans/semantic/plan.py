@@ -19,6 +19,7 @@ from narrowcast.plans.semantic.methods.trees import RENDEZVOUS
 from narrowcast.plans.semantic.result import SemanticPlan
 from narrowcast.plans.semantic.statistics import Statistics
 from narrowcast.plans.semantic.window import Wanted, system
+from narrowcast.plans.unused import refuse_unused
 
 METHODS = ("search", *PUBLISHED)
 
@@ -103,6 +104,9 @@ def make(
     half_life: float | None = None,
     latency_bound: float | None = None,
     seed: int = 0,
+    time_limit: float | None = None,
+    progress: object = None,
+    previous: object = None,
 ) -> SemanticPlan:
     """The plan for a demand; see `plan`. `latency_bound` is for clients that the demand has no bound for.
 
@@ -112,6 +116,7 @@ def make(
     >>> made.cost.total, made.cost.full, made.cost.baselines["spt"].total
     (2.0, 2.0, 2.0)
     """
+    refuse_unused("semantic plans", time_limit=time_limit, progress=progress, previous=previous)
     _check_name("method", method, METHODS)
     _check_name("rendezvous", rendezvous, RENDEZVOUS)
     if max_channels is not None and max_channels < 1:
