@@ -44,7 +44,19 @@ def until(done: object, what: str, seconds: float = 60.0) -> None:
 def test_the_example_for_three_hosts_delivers_by_multicast_to_each_desk_what_it_wants(tmp_path: Path) -> None:
     folder = tmp_path / "three-hosts"
     shutil.copytree(EXAMPLE, folder)
-    plan = [*NARROWCAST, "plan", "channels", "flows.csv", "interest.csv", "--groups", "2", "--sessions", "2"]
+    plan = [
+        *NARROWCAST,
+        "plan",
+        "channels",
+        "flows.csv",
+        "interest.csv",
+        "--key",
+        "symbol",
+        "--groups",
+        "2",
+        "--sessions",
+        "2",
+    ]
     subprocess.run([*plan, "--out", "plan"], cwd=folder, check=True, capture_output=True, timeout=120)
     symbols = ["IBM", "MSFT", "GE", "HP"]
     rows = [{"symbol": symbols[n % 4], "price": n % 97, "n": n} for n in range(400)]
