@@ -1,26 +1,95 @@
-"""A queries plan as the network obeys it: a multicast group for each merged query, by the content of messages."""
+"""A queries plan as the network obeys it: a channel for each merged query, by the content of messages.
+
+A query of the plan takes the channel of its set and nothing else. Under `exact` a set has a channel for every
+combination of its queries that share something, and a query takes those that it is in.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
 
 from narrowcast.deliver.routing.address import Address, Multicast
 from narrowcast.deliver.routing.routes import Subscribers, by_content
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.routing.shared_groups import in_groups
+from narrowcast.plans.queries.arrangement import combinations
 from narrowcast.plans.queries.ranges import box_profile
 from narrowcast.plans.queries.result import QueriesPlan
 from narrowcast.profiles import Profile
+from narrowcast.profiles.parsed import parsed
 
 
 def route(plan: QueriesPlan, subscribers: Subscribers, groups: int | None = None) -> Routing:
-    """The routing for the subscriptions there are now; the plan asks for a group per set and makes do with `groups`."""
-    attributes = plan.demand.attributes
-    merged = {
-        channel: Profile.any_of([box_profile(piece, attributes) for piece in pieces])
-        for channel, pieces in zip(plan.numbers, plan.pieces, strict=True)
-    }
-    addresses: dict[int, Address] = {channel: Multicast(channel, channel) for channel in merged}
-    found = by_content(merged, addresses, subscribers)
+    """The routing for the subscriptions there are now; without `groups` there is a multicast group per channel.
+
+    A profile that is no query of the plan takes every channel that it overlaps, if together they cover it.
+
+    >>> from narrowcast.plans.queries.plan import make
+    >>> from narrowcast.plans.queries.result import QueryDemand
+    >>> plan = make(QueryDemand([[[0, 2]], [[1, 3]], [[2.5, 40]]], ("price",)), km=3, kt=1, ku=1)
+    >>> texts = profiles(plan)
+    >>> route(plan, Subscribers(texts, dict.fromkeys(texts, "desk"))).taken
+    {'0': (0,), '1': (0,), '2': (1,)}
+    """
+    made = _Channels.apart(plan) if plan.procedure == "exact" else _Channels.by_set(plan)
+    addresses: dict[int, Address] = {channel: Multicast(channel, channel) for channel in made.contents}
+    found = by_content(made.contents, addresses, subscribers)
+    asked, taken = _queries(plan), dict(found.taken)
+    for name, text in found.profiles.items():
+        mine = made.of_query.get(asked.get(text, -1), ())
+        # Sound whatever the plan says: what does not provably cover the query is not relied on.
+        if mine and Profile.any_of(made.contents[channel] for channel in mine).covers(parsed(text)):
+            taken[name] = mine
+    found = replace(found, taken=taken)
     return found if groups is None else in_groups(found, groups)
+
+
+@dataclass(frozen=True, eq=False)
+class _Channels:
+    """What each channel carries, and which of them a query takes."""
+
+    contents: dict[int, Profile]
+    of_query: dict[int, tuple[int, ...]]
+
+    @classmethod
+    def by_set(cls, plan: QueriesPlan) -> _Channels:
+        """A channel for each set: its merged query."""
+        contents: dict[int, Profile] = {}
+        of_query: dict[int, tuple[int, ...]] = {}
+        for number, pieces, members in zip(plan.numbers, plan.pieces, plan.sets, strict=True):
+            contents[number] = Profile.any_of([box_profile(piece, plan.demand.attributes) for piece in pieces])
+            of_query |= {query: (number,) for query in members if query not in of_query}
+        return cls(contents, of_query)
+
+    @classmethod
+    def apart(cls, plan: QueriesPlan) -> _Channels:
+        """A channel for what exactly these queries of a set ask for: nobody hears anything in vain."""
+        contents: dict[int, Profile] = {}
+        of_query: dict[int, tuple[int, ...]] = {}
+        boxes = plan.demand.boxes
+        for members in plan.sets:
+            texts = [box_profile(boxes[query], plan.demand.attributes) for query in members]
+            taken: dict[int, tuple[int, ...]] = {}
+            for held in combinations(boxes[list(members)]):
+                channel = len(contents)
+                contents[channel] = _exactly([t for t, h in zip(texts, held, strict=True) if h],
+                                             [t for t, h in zip(texts, held, strict=True) if not h])  # fmt: skip
+                for query in (query for query, inside in zip(members, held, strict=True) if inside):
+                    taken[query] = (*taken.get(query, ()), channel)
+            of_query |= {query: mine for query, mine in taken.items() if query not in of_query}
+        return cls(contents, of_query)
+
+
+def _exactly(all_of: list[Profile], none_of: list[Profile]) -> Profile:
+    """What all of some ask for and none of the others."""
+    return reduce(Profile.__sub__, none_of, reduce(Profile.__and__, all_of))
+
+
+def _queries(plan: QueriesPlan) -> dict[str, int]:
+    """The queries by the text of their profiles; of those that ask the same the first."""
+    boxes = plan.demand.boxes
+    return {box_profile(box, plan.demand.attributes).text: i for i, box in reversed(list(enumerate(boxes)))}
 
 
 def profiles(plan: QueriesPlan) -> dict[str, str]:
