@@ -14,9 +14,10 @@ import narrowcast as nc
 from narrowcast.adapt import timeline
 from narrowcast.adapt.decide import Policy
 from narrowcast.adapt.loop import Loop, PlannedMove
-from narrowcast.adapt.replay import Record
+from narrowcast.adapt.replay import Record, usable_wishes
 from narrowcast.cli.app import app
 from narrowcast.errors import InputError
+from narrowcast.model.quarantine import Quarantine
 from narrowcast.model.tables import read_table
 from narrowcast.plans.channels.replan import ChannelSettings, ContinuedChannels
 from narrowcast.plans.verbs import judge, report_page
@@ -115,7 +116,19 @@ def test_what_cannot_be_replayed_is_told_in_one_line(record: Record, recorded: P
         next(Record(backwards, record.wishes, ("topic",)).demands(60.0, 60.0))
     with pytest.raises(InputError, match="either --system or --replay"):
         CliRunner().invoke(app, ["adapt"], catch_exceptions=False)
-    texts = ["topic = 'a'"] * (record.wishes.num_rows - 1) + ["topic = ="]
-    unreadable = record.wishes.set_column(record.wishes.column_names.index("profile"), "profile", [texts])
-    with pytest.raises(InputError, match=f"wishes, row {len(texts)}: unexpected '='"):
-        next(Record(record.messages, unreadable, ("topic",)).demands(60.0, 60.0))
+
+
+def test_a_wish_that_cannot_be_read_is_set_aside_with_its_row_and_the_others_are_replayed(
+    record: Record,
+) -> None:
+    texts = record.wishes["profile"].to_pylist()
+    texts[-1] = "topic = ="
+    wishes = record.wishes.set_column(record.wishes.column_names.index("profile"), "profile", [texts])
+    aside = Quarantine()
+    kept = usable_wishes(wishes, "wishes.parquet", aside)
+    assert kept.num_rows + len(aside.rows) == wishes.num_rows
+    assert [(file, row) for file, row, _ in aside.rows] == [("wishes.parquet", wishes.num_rows)]
+    assert "unexpected '='" in aside.rows[0][2]
+    assert next(Record(record.messages, kept, ("topic",)).demands(60.0, 60.0))
+    with pytest.raises(InputError, match=f"wishes.parquet, row {wishes.num_rows}"):
+        usable_wishes(wishes, "wishes.parquet", Quarantine(strict=True))

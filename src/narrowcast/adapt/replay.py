@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from narrowcast.errors import InputError
 from narrowcast.model import Interest
 from narrowcast.model.arrays import Floats, Ints
 from narrowcast.model.demand import Demand
+from narrowcast.model.quarantine import Quarantine
 from narrowcast.profiles.flow_key import flow_name
 from narrowcast.profiles.parsed import parsed
 from narrowcast.profiles.possible import candidates, possible
@@ -68,7 +70,7 @@ class Record:
             raise InputError("messages have no column 'ts' to take the time from", name="messages")
         at = _seconds(self.messages["ts"])
         if at.size and (np.diff(at) < 0).any():
-            raise InputError("messages are not in the order of their times", name="messages", hint="sort them by ts")
+            raise InputError("messages must be in ascending order of ts", name="messages", hint="sort them by ts")
         first = float(np.floor(at[0] / 86400) * 86400) if at.size else 0.0
         return at - first, first
 
@@ -78,12 +80,9 @@ class Record:
         people, whose = np.unique(np.array(table["subscriber"].to_pylist(), str), return_inverse=True)
         place = {name: k for k, name in enumerate(names)}
         known: dict[str, Ints] = {}
-        for row, text in enumerate(table["profile"].to_pylist(), 1):
+        for text in table["profile"].to_pylist():
             if text not in known:
-                try:
-                    known[text] = _wanted(text, place, self.key)
-                except InputError as error:
-                    raise InputError(f"wishes, row {row}: {error}", name="wishes", got=text) from None
+                known[text] = _wanted(text, place, self.key)
         empty = np.full(table.num_rows, np.nan)
         since, until = (_seconds(table[c]) - first if c in table.column_names else empty for c in ("since", "until"))
         since, until = np.where(np.isnan(since), -np.inf, since), np.where(np.isnan(until), np.inf, until)
@@ -102,6 +101,23 @@ class Record:
         if "node" not in self.wishes.column_names:
             return {}
         return dict(zip(*(self.wishes[c].to_pylist() for c in ("subscriber", "node")), strict=True))
+
+
+def usable_wishes(wishes: Any, path: str | Path, quarantine: Quarantine) -> Any:
+    """The rows with a subscriber and a profile that can be read; the others are set aside with their reason."""
+    faults: dict[Any, str] = {}
+    for text in set(wishes["profile"].to_pylist()):
+        try:
+            parsed(str(text or ""))
+        except InputError as error:
+            faults[text] = " ".join(f"profile: {error}".split()) if text else "profile is empty"
+    good = np.ones(wishes.num_rows, np.bool_)
+    for row, (who, text) in enumerate(zip(*(wishes[c].to_pylist() for c in ("subscriber", "profile")), strict=True)):
+        fault = "subscriber is empty" if who in (None, "") else faults.get(text)
+        if fault:
+            quarantine.add(path, [row], fault)
+            good[row] = False
+    return wishes.filter(good)
 
 
 def _wanted(text: str, place: dict[str, int], key: tuple[str, ...]) -> Ints:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrowcast.cli.output import AsJson, notes, output, print_json, table
+from narrowcast.cli.plan.common import Strict
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,31 +24,42 @@ def adapt(
         typer.Option(help="The running system: the data folder of `narrowcast up`, or its TOML file; see its [adapt]."),
     ] = None,
     snapshots: Annotated[
-        Path | None, typer.Option(help="Statistics that somebody else writes here; otherwise Spark keeps them.")
+        Path | None,
+        typer.Option(
+            help="A folder of statistics snapshots that another process writes. Default: Spark computes them."
+        ),
     ] = None,
     replay: Annotated[
-        Path | None, typer.Option(help="A recorded message log with a column ts: no system needed.")
+        Path | None, typer.Option(help="A recorded message log with a column ts, instead of a running system.")
     ] = None,
     subscriptions: Annotated[
-        Path | None, typer.Option(help="For --replay: subscriber, profile, [since], [until], [node].")
+        Path | None,
+        typer.Option(help="For --replay: the subscriptions table: subscriber, profile, [since], [until], [node]."),
     ] = None,
     plan: Annotated[
-        Path | None, typer.Option(help="For --replay: the plan to start from; otherwise one is made.")
+        Path | None, typer.Option(help="For --replay: the folder of the plan to start from. Default: a new plan.")
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(help="For --replay: the columns that make a flow, with commas. Default: as plan or log say."),
+        typer.Option(
+            help="For --replay: the columns that make a flow, as symbol,venue. Default: as the plan or log says."
+        ),
     ] = None,
-    groups: Annotated[int, typer.Option(min=1, help="For --replay without --plan: multicast groups.")] = 12,
-    sessions: Annotated[int, typer.Option(min=1, help="For --replay without --plan: sessions.")] = 60,
-    every_s: Annotated[float, typer.Option(min=0.001, help="For --replay: seconds between two looks.")] = 900.0,
+    groups: Annotated[
+        int, typer.Option(min=1, help="For --replay without --plan: the number of multicast groups.")
+    ] = 12,
+    sessions: Annotated[int, typer.Option(min=1, help="For --replay without --plan: the number of sessions.")] = 60,
+    every_s: Annotated[
+        float, typer.Option(min=0.001, help="For --replay: seconds between two checks for a better plan.")
+    ] = 900.0,
     half_life_s: Annotated[
-        float, typer.Option(min=0.001, help="For --replay: half-life of rates, in seconds.")
+        float, typer.Option(min=0.001, help="For --replay: half-life of the rates, in seconds.")
     ] = 1800.0,
     horizon_s: Annotated[
-        float, typer.Option(min=0.001, help="For --replay: seconds that demand is expected to stay.")
+        float, typer.Option(min=0.001, help="For --replay: seconds that demand is expected to stay the same.")
     ] = 3600.0,
     out: Annotated[Path | None, typer.Option(help="For --replay: write the timeline into this folder.")] = None,
+    strict: Strict = False,
     json: AsJson = False,
 ) -> None:
     """Follow interest and rates as they drift: re-plan where it is worth it, and move without losing a message.
@@ -65,7 +77,7 @@ def adapt(
         narrowcast adapt --replay day/messages.parquet --subscriptions day/wishes.parquet
     """
     if (system is None) == (replay is None):
-        raise InputError("adapt needs either --system or --replay", name="system", hint="--system .narrowcast")
+        raise InputError("adapt needs exactly one of --system and --replay", name="system", hint="--system .narrowcast")
     if system is not None:
         _live(system / "up.toml" if system.is_dir() else system, snapshots)
         return
@@ -75,7 +87,7 @@ def adapt(
     if subscriptions is None:
         raise InputError("--replay needs --subscriptions: who wanted what when", name="subscriptions")
     rows = _replay(replay, subscriptions, plan, key, (groups, sessions), every_s, half_life_s,
-                   Policy(horizon_s=horizon_s), out)  # fmt: skip
+                   Policy(horizon_s=horizon_s), out, strict)  # fmt: skip
     if json:
         print_json({"timeline": rows})
     else:
@@ -95,12 +107,14 @@ def _row(row: dict[str, Any], replans: int) -> tuple[object, ...]:
 
 def _replay(
     messages: Path, wishes: Path, plan: Path | None, given: str | None, budget: tuple[int, int], every_s: float,
-    half_life_s: float, policy: Policy, out: Path | None,
+    half_life_s: float, policy: Policy, out: Path | None, strict: bool,
 ) -> list[dict[str, Any]]:  # fmt: skip
     from narrowcast.adapt import timeline
     from narrowcast.adapt.loop import Loop
-    from narrowcast.adapt.replay import Record
+    from narrowcast.adapt.replay import Record, usable_wishes
+    from narrowcast.cli.plan.common import told_aside
     from narrowcast.cli.spark import columns
+    from narrowcast.model.quarantine import Quarantine
     from narrowcast.model.tables import key_of, read_table
     from narrowcast.plans.channels.replan import ChannelSettings, ContinuedChannels
     from narrowcast.plans.kinds import kind_of
@@ -109,12 +123,16 @@ def _replay(
     begun = None if plan is None else load(plan)
     key = columns(given) or (begun.key if begun is not None else ()) or key_of(messages)
     if not key:
-        raise InputError("nothing says which columns make a flow", name="key", hint="name them: --key topic")
+        raise InputError(
+            "neither the plan nor the messages say which columns make a flow", name="key", hint="name them: --key topic"
+        )
+    aside = Quarantine(strict=strict)
     record = Record(
         read_table(messages, name="messages", columns=("ts", *key)),
-        read_table(wishes, name="wishes", columns=("subscriber", "profile")),
+        usable_wishes(read_table(wishes, name="subscriptions", columns=("subscriber", "profile")), wishes, aside),
         key,
     )
+    told_aside(aside)
     rows: list[dict[str, Any]] = []
     loop: Loop | None = None
     for demand in record.demands(every_s, half_life_s):

@@ -26,10 +26,10 @@ Key = Annotated[
 ]
 Picture = Annotated[Path | None, typer.Option(help="Draw the plan to this .png, .svg or .pdf.")]
 DemandFolder = Annotated[
-    Path, typer.Argument(metavar="DEMAND", help="A folder that measure or generate wrote; or the flows table.")
+    Path, typer.Argument(metavar="DEMAND", help="A folder written by measure or generate, or the flows table.")
 ]
 InterestTable = Annotated[
-    Path | None, typer.Argument(metavar="[INTEREST]", help="The interest table, where DEMAND is the flows table.")
+    Path | None, typer.Argument(metavar="[INTEREST]", help="The interest table, if DEMAND is the flows table.")
 ]
 
 
@@ -53,15 +53,20 @@ def written(plan: P, out: Path | None, aside: Quarantine, *, overwrite: bool) ->
     """Judge the plan, save it with its quarantine beside it if it has a place, and say what was set aside."""
     from narrowcast.plans.verbs import judged, save
 
-    for file, row, reason in sorted(aside.rows)[:5]:
-        notes.print(f"set aside: {file}, row {row}: {reason}", soft_wrap=True, markup=False, style="yellow")
-    if len(aside.rows) > 5:
-        notes.print(f"set aside: {len(aside.rows) - 5} more rows", style="yellow")
+    told_aside(aside)
     with notes.status("checking"):
         plan = judged(plan) if out is None else save(plan, out, overwrite=overwrite)
     if out is not None and aside.rows:
         aside.write(out / "quarantine.parquet")
     return plan
+
+
+def told_aside(aside: Quarantine) -> None:
+    """Say which rows were set aside, and why."""
+    for file, row, reason in sorted(aside.rows)[:5]:
+        notes.print(f"set aside: {file}, row {row}: {reason}", soft_wrap=True, markup=False, style="yellow")
+    if len(aside.rows) > 5:
+        notes.print(f"set aside: {len(aside.rows) - 5} more rows", style="yellow")
 
 
 def as_json(plan: Plan, aside: Quarantine, out: Path | None, **more: Any) -> dict[str, Any]:
