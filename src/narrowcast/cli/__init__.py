@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 bad input (one line: what, where, how to fix it)
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -49,8 +50,15 @@ def run(arguments: Sequence[str], app: Any = None, name: str = "narrowcast") -> 
     except (KeyboardInterrupt, typer.Abort):
         return _stopped()
     except BrokenPipeError:
-        sys.stderr.close()  # `narrowcast … | head` is no failure
-        return 0
+        return _unread()
+    except SystemExit as error:  # click's own answer to a closed pipe
+        return _unread() if error.code == 1 else int(error.code or 0)
+
+
+def _unread() -> int:
+    """`narrowcast … | head` is no failure, and what is still to be flushed goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 0
 
 
 def _stopped() -> int:

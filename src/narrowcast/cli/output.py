@@ -15,8 +15,16 @@ from rich.table import Table
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 
-output = Console(highlight=False)
-notes = Console(stderr=True, highlight=False)
+
+class Terminal(Console):
+    """Rich's console, except that a reader who has seen enough (`| head`) is no failure."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+output = Terminal(highlight=False)
+notes = Terminal(stderr=True, highlight=False)
 
 
 def print_json(result: Mapping[str, Any]) -> None:
