@@ -2,68 +2,120 @@
 
 from __future__ import annotations
 
-import tempfile
+import json as json_text
+import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from rich.markup import escape
 
 from narrowcast.cli.demo_live import live
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, text
 from narrowcast.cli.plan.channels import ways_table
+from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
     from narrowcast.plans.channels.result import ChannelsPlan
 
 GROUPS, SESSIONS = 50, 300
+MARKER = "demo.json"
 
 
 def demo(
-    subscribers: Annotated[int, typer.Option(min=10, help="How many trading desks.")] = 500,
-    symbols: Annotated[int, typer.Option(min=100, help="How many symbols.")] = 20_000,
-    messages: Annotated[int, typer.Option(min=100, help="How many messages.")] = 50_000,
+    out: Annotated[Path, typer.Option(help="The folder for tables, plan and report; a demo that is there goes.")] = (
+        Path("demo")
+    ),
+    subscribers: Annotated[int, typer.Option(min=10, help="The number of trading desks.")] = 500,
+    symbols: Annotated[int, typer.Option(min=100, help="The number of symbols.")] = 20_000,
+    messages: Annotated[int, typer.Option(min=100, help="The number of messages.")] = 50_000,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """Show what narrowcast does, on built-in data, in about a minute.
+    """Show what narrowcast does, on built-in data, in a minute or two.
 
     A trading floor: desks subscribe to symbols with profiles, and messages are matched against them.
-    Then three plans: symbols into multicast groups, filters on a multicast tree, and range queries
-    merged. Every plan is checked by code that had no part in making it. Last, the first plan is put on
-    the wire on this machine, and its source is killed while messages flow.
+    The log is measured on Spark, and symbols are planned into multicast groups from what was measured; then filters
+    on a multicast tree, and range queries merged. Every plan is checked by code that had no part in making it. Last,
+    the first plan is put on the wire on this machine, and its source is killed while messages flow.
     """
-    result: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix="narrowcast-demo-") as folder:
-        result["market"] = _market(Path(folder), subscribers, symbols, messages, seed)
-        result["matching"] = _matching(Path(folder))
-        plan = _channels(Path(folder), seed)
-        with _step("delivering for real, and killing the source in the middle"):
-            result["live"] = live(Path(folder))
+    folder = _fresh(out)
+    result: dict[str, Any] = {"market": _market(folder, subscribers, symbols, messages, seed)}
+    result["matching"] = _matching(folder)
+    _tell(json, _show_matching, result["market"], result["matching"])
+    result["measured"] = _measured(folder)
+    _tell(json, _show_measured, result["measured"])
+    plan = _channels(folder, seed)
     tables = plan.to_tables()
     result["channels"] = {"cost": tables.cost, "baselines": tables.baselines, "lower_bound": tables.lower_bound}
+    _tell(json, _show_channels, plan)
     result["filters"] = _filters(seed)
+    _tell(json, _show_filters, result["filters"])
     result["queries"] = _queries(seed)
+    _tell(json, _show_queries, result["queries"])
+    with _step("delivering for real, and killing the source in the middle"):
+        result["live"] = live(folder)
+    _tell(json, _show_live, result["live"])
+    result["report"] = str(_report(plan, folder))
+    (folder / MARKER).write_text(json_text.dumps({"seed": seed}) + "\n")
     if json:
         print_json(result)
-        return
-    _show_matching(result["market"], result["matching"])
-    _show_channels(plan)
-    _show_filters(result["filters"])
-    _show_queries(result["queries"])
-    _show_live(result["live"])
-    output.print("\nNext: [bold]narrowcast generate market --out market[/], then [bold]narrowcast plan --help[/]")
+    else:
+        output.print(f"\nOpen [bold]{result['report']}[/]: the plan against every other way, by group and by receiver.")
+        output.print(f"Tables, measurements and plan are in {folder}. Next: [bold]narrowcast explain {folder}/plan "
+                     f"--group 3[/], [bold]narrowcast up {folder}/plan[/]", soft_wrap=True)  # fmt: skip
     if not result["live"].get("exact", True):
         raise typer.Exit(1)
+
+
+def _fresh(out: Path) -> Path:
+    """An empty folder; only an older demo is removed for it."""
+    if out.exists() and not (out / MARKER).is_file() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(
+            f"{out} must be free for the demo, got a folder of something else", name="out", hint="--out DIR"
+        )
+    if out.exists():
+        shutil.rmtree(out)
+    out.mkdir(parents=True)
+    (out / MARKER).write_text("{}\n")  # a demo that is stopped half-way can be run again
+    return out
+
+
+def _tell(json: bool, show: Callable[..., None], *what: Any) -> None:
+    """Each step as it ends, for people."""
+    if not json:
+        show(*what)
 
 
 @contextmanager
 def _step(what: str) -> Iterator[None]:
     with notes.status(what):
         yield
+
+
+def _measured(folder: Path) -> dict[str, Any]:
+    """The log measured on Spark, in a process of its own; where there is no Spark, the workload's own tables serve."""
+    start = time.perf_counter()
+    with _step("measuring rates and interest on Spark"):
+        command = [sys.executable, "-m", "narrowcast.cli", "measure", "market", "--out", "measured", "--no-overlap"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        shutil.copytree(folder / "market", folder / "measured", dirs_exist_ok=True)
+        return {"skipped": (done.stderr.strip().splitlines() or ["Spark did not start"])[-1]}
+    return {"seconds": time.perf_counter() - start}
+
+
+def _report(plan: ChannelsPlan, folder: Path) -> Path:
+    from narrowcast.plans.verbs import quick_whatif, report
+
+    with _step("drawing the report"):
+        return report(plan, folder / "report.html", whatif=quick_whatif(plan))
 
 
 def _market(folder: Path, users: int, symbols: int, messages: int, seed: int) -> dict[str, Any]:
@@ -106,7 +158,7 @@ def _channels(folder: Path, seed: int) -> ChannelsPlan:
     from narrowcast.model.quarantine import Quarantine
     from narrowcast.plans.channels.plan import plan
 
-    demand = read_measured(folder / "market", Quarantine(strict=True))
+    demand = read_measured(folder / "measured", Quarantine(strict=True))
     with _step("planning which symbol goes into which multicast group"):
         made = plan(demand, groups=GROUPS, sessions=SESSIONS, seed=seed, time_limit=10)
         return made.save(folder / "plan")
@@ -147,12 +199,28 @@ def _show_matching(market: dict[str, Any], matching: dict[str, Any]) -> None:
     )
 
 
+def _show_measured(found: dict[str, Any]) -> None:
+    if "skipped" in found:
+        output.print(f"[bold]Measuring[/] was left out: {escape(found['skipped'])}\n", soft_wrap=True)
+        return
+    output.print(
+        f"[bold]Measured.[/] How fast each symbol is and who wants it, on Spark, in {found['seconds']:.0f} s: the same "
+        "command runs on a cluster.\n"
+    )
+
+
 def _show_channels(plan: ChannelsPlan) -> None:
     output.print(
         f"[bold]{GROUPS} multicast groups, {SESSIONS} sessions.[/] Planned and checked: whoever wants a symbol is in "
         f"its group, each message goes out once, and {1 - plan.cost.relative:.0%} of flooding's waste is gone."
     )
     output.print(ways_table(plan.cost.relative, {name: found.terms for name, found in plan.baselines.items()}))
+    copies = plan.baselines["unicast"].sent / (plan.baselines["perfect multicast"].sent or 1.0)
+    output.print(
+        f"Groups carry whole symbols, so here everybody who may want some of a symbol counts for all of it: "
+        f"{copies:.1f} copies by unicast, where the profiles themselves ask for fewer. The edge drops the rest.",
+        style="dim",
+    )
 
 
 def _show_filters(found: dict[str, Any]) -> None:
@@ -172,7 +240,7 @@ def _show_queries(found: dict[str, Any]) -> None:
 
 def _show_live(found: dict[str, Any]) -> None:
     if "skipped" in found:
-        output.print(f"\n[bold]Delivery[/] was left out: {found['skipped']}", soft_wrap=True)
+        output.print(f"\n[bold]Delivery[/] was left out: {escape(found['skipped'])}", soft_wrap=True)
         return
     counts = ", ".join(text(n) for n in found["delivered"])
     right = "[green]exactly what each asked for, once and in order[/]"
