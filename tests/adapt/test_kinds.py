@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +12,11 @@ import pytest
 
 import narrowcast as nc
 from evaluate.plans import some_interest
-from narrowcast.errors import UnsupportedError
+from narrowcast.adapt.decide import Policy
+from narrowcast.adapt.loop import Loop
 from narrowcast.model.demand import Demand
 from narrowcast.plans.channels.replan import ChannelSettings, ContinuedChannels
+from narrowcast.plans.channels.replan_hybrid import ContinuedHybrid
 from narrowcast.plans.channels.tally import Tally
 from narrowcast.plans.continued import Budget, Change, Continued
 from narrowcast.plans.filters.result import TreeDemand
@@ -32,6 +36,15 @@ def channels_problem(seed: int) -> tuple[nc.Plan, Demand, Demand]:
     rng = np.random.default_rng(seed)
     first, later = (some_interest(rng, 14, 7) for _ in range(2))
     plan = nc.channels.plan(first, groups=3, sessions=5, method="gf", seed=seed)
+    return plan, Demand(first, time=0.0), Demand(later, time=1.0)
+
+
+def hybrid_problem(seed: int, **more: Any) -> tuple[nc.Plan, Demand, Demand]:
+    """Flows come, go and change their users; every other plan has single pairs by unicast."""
+    rng = np.random.default_rng(seed)
+    first, later = some_interest(rng, 14, 7), some_interest(rng, 16, 8)
+    more |= {} if "sessions" in more else {"unicast": ("search", "greedy-pair")[seed % 2]}
+    plan = nc.channels.hybrid(first, groups=3, seed=seed, **more)
     return plan, Demand(first, time=0.0), Demand(later, time=1.0)
 
 
@@ -90,15 +103,21 @@ def semantic_problem(seed: int) -> tuple[nc.Plan, Demand, Demand]:
 
 PROBLEMS: dict[str, Callable[[int], tuple[nc.Plan, Demand, Demand]]] = {
     "channels": channels_problem,
+    "channels with unicast": hybrid_problem,
+    "channels with unicast, some of it": partial(hybrid_problem, cap=0.15),
+    "channels with unicast and sessions": partial(hybrid_problem, sessions=5, beta=0.5),
+    "channels with unicast that is cheap": partial(hybrid_problem, weights=(1.0, 2.0, 0.7)),
     "filters": filters_problem,
     "queries": queries_problem,
     "semantic": semantic_problem,
 }
-EVERY = pytest.mark.parametrize("kind", KINDS)
+EVERY = pytest.mark.parametrize("kind", PROBLEMS)
+CHANNELS = pytest.mark.parametrize("kind", [kind for kind in PROBLEMS if kind.startswith("channels")])
+HYBRID = pytest.mark.parametrize("kind", [kind for kind in PROBLEMS if "unicast" in kind])
 
 
 def test_there_is_a_problem_of_every_kind() -> None:
-    assert set(PROBLEMS) == set(KINDS)
+    assert {name.split()[0] for name in PROBLEMS} == set(KINDS)
 
 
 @EVERY
@@ -119,7 +138,7 @@ def test_plans_that_were_gone_on_from_are_sound_under_the_new_demand(kind: str, 
 def test_going_on_never_costs_more_and_staying_changes_nothing(kind: str, seed: int) -> None:
     plan, first, later = PROBLEMS[kind](seed)
     present = continued(plan, first).under(later)
-    settled = present.improved(Budget(moves=0)) if kind == "channels" else present
+    settled = present.improved(Budget(moves=0)) if kind.startswith("channels") else present
     assert present.improved(Budget()).cost <= settled.cost * (1 + 1e-9)
     assert present.change_to(present) == Change(0, 0, 0.0)
 
@@ -133,15 +152,17 @@ def test_the_same_demand_gives_the_same_cost_and_the_same_plan(kind: str) -> Non
     assert all(here[name].equals(there[name]) for name in here)
 
 
+@CHANNELS
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_cost_of_a_plan_under_its_own_demand_is_what_the_judge_finds(seed: int) -> None:
-    plan, first, _ = channels_problem(seed)
-    assert continued(plan, first).cost == pytest.approx(judge(plan).cost["excess"])
+def test_the_cost_of_a_plan_under_its_own_demand_is_what_the_judge_finds(kind: str, seed: int) -> None:
+    plan, first, _ = PROBLEMS[kind](seed)
+    assert continued(plan, first).cost == pytest.approx(judge(plan).cost["total" if "unicast" in kind else "excess"])
 
 
+@CHANNELS
 @pytest.mark.parametrize("seed", SEEDS)
-def test_moves_are_counted_as_the_migration_counts_them(seed: int) -> None:
-    plan, first, _ = channels_problem(seed)
+def test_moves_are_counted_as_the_migration_counts_them(kind: str, seed: int) -> None:
+    plan, first, _ = PROBLEMS[kind](seed)
     present = continued(plan, first)
     better = present.improved(Budget(moves=4))
     change = present.change_to(better)
@@ -201,8 +222,74 @@ def test_a_budget_of_moves_is_kept_and_no_single_move_saves_less_than_asked() ->
             assert tally.costs_of_moving(int(flow))[int(present.session[flow])] >= least * (1 - 1e-9)
 
 
-def test_a_hybrid_plan_cannot_be_gone_on_from_and_the_error_says_what_can() -> None:
-    _, first, _ = channels_problem(0)
-    made = nc.channels.hybrid(first.interest, groups=2, unicast="none")
-    with pytest.raises(UnsupportedError, match="adapt does not support plans with unicast yet"):
-        continued(made, first)
+@HYBRID
+@pytest.mark.parametrize("seed", range(8))
+def test_plans_with_unicast_under_any_demand_and_budget_cost_what_the_judge_finds(kind: str, seed: int) -> None:
+    """And are sound, but for a cap that the new demand is above and that so few moves cannot bring it below."""
+    plan, first, later = PROBLEMS[kind](seed)
+    present = continued(plan, first).under(later)
+    for found in (present.improved(Budget(moves=0)), present.improved(Budget(moves=3)), present.anew()):
+        verdict = judge(found.plan())
+        assert all(f.endswith("of the cost is unicast, the limit is 15.0%") for f in verdict.faults)
+        assert found.cost == pytest.approx(verdict.cost["total"])
+
+
+@HYBRID
+@pytest.mark.parametrize("seed", range(8))
+def test_moves_from_a_plan_with_unicast_to_any_other_are_those_of_the_migration(kind: str, seed: int) -> None:
+    plan, first, later = PROBLEMS[kind](seed)
+    settled = continued(plan, first).under(later).improved(Budget(moves=0))
+    for other in (settled.improved(Budget(moves=5)), settled.anew(), settled.reorganised(0.0)):
+        change, way = settled.change_to(other), diff(settled.plan(), other.plan(), renumber=False)
+        assert change.moves == len(way.moves)
+        assert change.joins == sum(way.counts()[0].values())
+
+
+@HYBRID
+@pytest.mark.parametrize("seed", range(8))
+def test_plans_with_unicast_keep_the_budget_and_each_move_saves_what_is_asked(kind: str, seed: int) -> None:
+    plan, first, later = PROBLEMS[kind](seed)
+    present = continued(plan, first).under(later).improved(Budget(moves=0))
+    assert isinstance(present, ContinuedHybrid)
+    assert present.improved(Budget(moves=0)).cost <= present.cost * (1 + 1e-9)
+    least = 0.01 * present.cost
+    found = present.improved(Budget(moves=4, least=least))
+    assert present.change_to(found).moves <= 4
+    assert found.cost <= present.cost - least * present.change_to(found).moves + 1e-9 * present.cost
+    few = present.improved(Budget(joins=2))
+    assert present.change_to(few).joins <= 2
+    assert few.cost <= present.cost * (1 + 1e-9)
+
+
+@HYBRID
+def test_a_plan_with_unicast_that_was_made_for_the_demand_of_now_stays(kind: str) -> None:
+    for seed in SEEDS:
+        plan, first, _ = PROBLEMS[kind](seed)
+        present = continued(plan, first)
+        again = present.anew()
+        assert again.cost <= present.cost * (1 + 1e-9)
+        if present.improved(Budget()).cost == present.cost == again.cost:
+            assert present.change_to(again).moves == 0
+
+
+def test_who_newly_wants_a_flow_of_a_plan_with_unicast_gets_it_as_the_flow_goes() -> None:
+    """f is in a group, g by unicast to one; h is unknown and goes to a channel of its own."""
+    names = {"flow_names": ["f", "g", "h"], "user_names": ["u", "v", "w"]}
+    first = nc.Interest.from_pairs([0, 0, 1], [0, 1, 2], [4.0, 2.0, 1.0], **names)
+    plan = nc.channels.hybrid(first, groups=1)
+    assert plan.group_of_flow.tolist() == [0, -1, -1]
+    later = nc.Interest.from_pairs([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 0], [4.0, 2.0, 1.0], **names)
+    assert continued(plan, Demand(later)).cost == 4 * (3 + 1) + 2 * 2 * 2 + 1 * (1 + 1)
+
+
+def test_the_loop_moves_a_plan_with_unicast_when_demand_has_changed() -> None:
+    rng = np.random.default_rng(3)
+    first, later = some_interest(rng, 30, 10), some_interest(rng, 30, 10)
+    plan = nc.channels.hybrid(first, groups=4)
+    loop = Loop(continued(plan, Demand(first)), Policy(effort=0.01, proof=0.01), installed=plan)
+    rows = list(loop.run(Demand(later if t else first, time=600.0 * t) for t in range(6)))
+    assert 1 <= sum(row["replanned"] for row in rows) <= 2
+    assert rows[-1]["replanned"] == 0
+    assert loop.installed is not None
+    assert judge(loop.installed).sound
+    assert rows[-1]["now"] < rows[-1]["first"]

@@ -94,7 +94,7 @@ def test_the_settings_come_from_the_file_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="did you mean horizon"):
         System.read(tmp_path / "bare.toml")
     (tmp_path / "bare.toml").write_text('nats = "nats://localhost:1"\n')
-    with pytest.raises(InputError, match="no plan to go on from"):
+    with pytest.raises(InputError, match="adapt needs a plan to start from"):
         settings_of(System.read(tmp_path / "bare.toml"))
 
 

@@ -112,9 +112,9 @@ def test_what_cannot_be_replayed_is_told_in_one_line(record: Record, recorded: P
     with pytest.raises(InputError, match="no column 'venue'"):
         next(Record(record.messages, record.wishes, ("venue",)).demands(60.0, 60.0))
     backwards = record.messages.take(list(range(record.messages.num_rows))[::-1])
-    with pytest.raises(InputError, match="order of their times"):
+    with pytest.raises(InputError, match="ascending order of ts"):
         next(Record(backwards, record.wishes, ("topic",)).demands(60.0, 60.0))
-    with pytest.raises(InputError, match="either --system or --replay"):
+    with pytest.raises(InputError, match="exactly one of --system and --replay"):
         CliRunner().invoke(app, ["adapt"], catch_exceptions=False)
 
 

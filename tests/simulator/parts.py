@@ -12,11 +12,13 @@ from narrowcast.deliver.parts.coordinator import Coordinator
 from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.parts.effects import PlanWanted
 from narrowcast.deliver.parts.publisher import Publisher
+from narrowcast.deliver.parts.relay import glance
 from narrowcast.deliver.parts.source import Source
 from narrowcast.deliver.routing.audience import Audiences
 from narrowcast.deliver.routing.routes import Subscribers, by_audience, by_content, by_flows, by_tree
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Address, Multicast, Overlay, Unicast
+from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse
 from narrowcast.profiles import Profile
 from narrowcast.profiles.parsed import parsed
 from simulator.disk import SimLog
@@ -103,4 +105,5 @@ class Parts:
     coordinator: type[Coordinator] = Coordinator
     planner: Planner = random_plan
     log: type[SimLog] = SimLog
+    relay: Callable[[bytes], Frame | Attach | Pulse | Malformed] = glance
     extra: Any = None

@@ -76,7 +76,7 @@ class _Run:
         self.schedule, self.parts = schedule, parts
         self.history = History()
         self.history.asked = schedule.asked
-        self.world = World(schedule, self.history, parts.log)
+        self.world = World(schedule, self.history, parts.log, parts.relay)
         self.rng = Random(schedule.seed * 2 + 1)
         self.shards = tuple(range(schedule.shards))
         self.applications: list[_Application] = []
@@ -322,7 +322,7 @@ class _Run:
         self.world.put(records.named(records.FILTER, broker), data)
 
     def offer(self, number: int) -> None:
-        self.world.put(records.OFFER, records.pack({"number": number}))
+        self.world.put(records.OFFER, records.pack({"number": number, "folder": f"plans/{number}"}))
 
     # The end.
 

@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
+from narrowcast.deliver.parts.broker import Broker
 from narrowcast.deliver.parts.effects import (
     Append,
     Effect,
@@ -33,12 +34,14 @@ from narrowcast.deliver.parts.events import (
     Written,
 )
 from narrowcast.deliver.parts.part import NEVER, Part
+from narrowcast.deliver.parts.relay import Unopened, glance
 from narrowcast.deliver.transport import Address, Link, Overlay
-from narrowcast.deliver.wire import Malformed, decode, encode
+from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode, encode
 from narrowcast.testing.history import History
 from simulator.disk import SimLog, SimRegistry
 from simulator.schedule import Schedule
 
+Opener = Callable[[bytes], Frame | Attach | Pulse | Malformed]
 ENGINE = "engine"
 TICK = Tick()
 
@@ -63,8 +66,10 @@ class Host:
 class World:
     """Runs hosts. What applications see goes to `apps`, by the class of the effect."""
 
-    def __init__(self, schedule: Schedule, history: History, log: type[SimLog] = SimLog) -> None:
-        self.schedule = schedule
+    def __init__(
+        self, schedule: Schedule, history: History, log: type[SimLog] = SimLog, relay: Opener = glance
+    ) -> None:
+        self.schedule, self.relay = schedule, relay
         self.history = history
         self.rng = Random(schedule.seed)
         self.now = 0.0
@@ -250,7 +255,7 @@ class World:
             targets = [address.root]
         else:
             targets = list(self._members.get(address, ()))
-        data = encode(effect.what) if targets else b""
+        data = _bytes(effect.what) if targets else b""
         for target in targets:
             self._carry(host.name, target, data)
 
@@ -275,7 +280,7 @@ class World:
         self.at(self.now + delay, self._arrive, host, host.incarnation, data)
 
     def _arrive(self, host: Host, incarnation: int, data: bytes) -> None:
-        found = decode(data)
+        found = self.relay(data) if isinstance(host.part, Broker) else decode(data)
         if isinstance(found, Malformed):
             self.malformed += 1
         else:
@@ -354,6 +359,13 @@ class World:
                 self.step(host, incarnation, Noted(key, *self.registry.get(key)))
             else:
                 host.missed[key] = None
+
+
+def _bytes(what: Frame | Attach | Pulse) -> bytes:
+    """As the driver has it: what was not opened goes out as it came."""
+    if isinstance(what, Frame) and isinstance(what.messages, Unopened):
+        return what.messages.data
+    return encode(what)
 
 
 def _flipped(data: bytes, rng: Random) -> bytes:

@@ -52,7 +52,7 @@ class Live:
                 await self._look(self.settings.snapshots or self.settings.followed.out)
                 if following is not None and not following.query.isActive:
                     await asyncio.to_thread(following.wait, 1)
-                    raise NarrowcastError("the statistics have ended")
+                    raise NarrowcastError("streaming statistics ended")
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), POLL_S)
         finally:
@@ -69,7 +69,8 @@ class Live:
             if data is None:
                 self.subscriptions.pop(name, None)
             else:
-                self.subscriptions[name] = records.unpack(data)
+                with suppress(ValueError):  # whoever wrote rubbish there is not served by it
+                    self.subscriptions[name] = records.read(key, data)
 
     def _present(self) -> list[tuple[str, str]]:
         return [(name, record["profile"]) for name, record in list(self.subscriptions.items())]
@@ -100,7 +101,7 @@ class Live:
         try:
             row = await asyncio.to_thread(loop.step, demand)
         except TransportError as error:  # the registry is down: the plan in force stays, and is looked at again
-            log.warning("nothing was moved: %s", error)
+            log.warning("the plan was not moved, the registry failed: %s", error)
             self._loop = None
             return
         self._in_force = (self.offers.accepted or {"number": 0})["number"]

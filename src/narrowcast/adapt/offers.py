@@ -27,8 +27,9 @@ class Offers:
         """Follow the epoch, for ever."""
         async for _, data, _ in self._registry.watch(records.EPOCH):
             if data is not None:
-                self.epoch = records.unpack(data)
-                self._changed.set()
+                with suppress(ValueError):  # the coordinator writes rubbish anew
+                    self.epoch = records.read(records.EPOCH, data)
+                    self._changed.set()
 
     @property
     def accepted(self) -> dict[str, Any] | None:

@@ -14,12 +14,25 @@ from narrowcast.deliver.parts.effects import Acked, Append, Effect, PlanWanted, 
 from narrowcast.deliver.parts.events import Noted, Subscribe, WasRead
 from narrowcast.deliver.parts.publisher import Publisher
 from narrowcast.deliver.parts.reader import Message, Opened, Reader
+from narrowcast.deliver.parts.relay import Unopened
 from narrowcast.deliver.parts.source import Source
 from narrowcast.deliver.parts.wanted_below import WantedBelow
 from narrowcast.deliver.routing.audience import Audiences
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Entry
-from narrowcast.deliver.wire import Batch, Frame, Marker, Pulse, decode_entry, decode_payload, end_of
+from narrowcast.deliver.wire import (
+    Attach,
+    Batch,
+    Frame,
+    Malformed,
+    Marker,
+    Pulse,
+    decode,
+    decode_entry,
+    decode_payload,
+    end_of,
+)
+from narrowcast.deliver.wire.frame import DATA, HEAD, MAGIC, VERSION
 from narrowcast.profiles import Profile
 from narrowcast.profiles.parsed import parsed
 from simulator.parts import Parts, random_plan
@@ -229,6 +242,25 @@ class DropsUnderLoad(Broker):
         super()._forward(replace(frame, messages=frame.messages[:1]), now)
 
 
+class _Damaged(Unopened):
+    def is_whole(self) -> bool:
+        return True
+
+    def _open(self) -> tuple[Any, ...]:
+        frame = decode(self.data)
+        return frame.messages if isinstance(frame, Frame) else ()
+
+
+def glances_at_the_header(data: bytes) -> Frame | Attach | Pulse | Malformed:
+    """Leaves it to the edge to find out that a frame is damaged; a filter finds no messages in such a one."""
+    if len(data) < HEAD.size or data[:4] != MAGIC + bytes((VERSION, DATA)):
+        return decode(data)
+    _, _, _, shard, channel, epoch, after, upto, count = HEAD.unpack_from(data)
+    if after > upto:
+        return decode(data)
+    return Frame(shard, channel, epoch, after, upto, _Damaged(data, count))  # type: ignore[arg-type]
+
+
 class PulsesOverData(Source):
     """A pulse says of busy channels what is true of idle ones only."""
 
@@ -315,5 +347,6 @@ BUGS: dict[str, Parts] = {
     "starts a subscription late": Parts(edge=StartsLate),
     "forgets the rest of an audience": Parts(source=ForgetsTheRest),
     "takes back what was committed": Parts(coordinator=TakesBackWhatWasCommitted),
+    "makes a claim of a damaged frame": Parts(relay=glances_at_the_header),
     "promises too much after a restart": Parts(source=PromisesTooMuchAfterRestart),
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from statistics import median
-from time import perf_counter
+from time import process_time
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -16,10 +17,11 @@ from narrowcast.deliver.parts.broker import Broker, BrokerSettings, FilterMode
 from narrowcast.deliver.parts.effects import Send
 from narrowcast.deliver.parts.events import Arrived, Noted, Tick
 from narrowcast.deliver.parts.filter_moves import migrate, spawn
+from narrowcast.deliver.parts.relay import glance
 from narrowcast.deliver.parts.wanted_below import WantedBelow
 from narrowcast.deliver.routing.routes import Subscribers, by_tree
 from narrowcast.deliver.transport import Link, Overlay
-from narrowcast.deliver.wire import Attach, Carried, Frame, encode_payload, end_of, place
+from narrowcast.deliver.wire import Attach, Carried, Frame, Malformed, encode, encode_payload, end_of, place
 from narrowcast.profiles.parsed import parsed
 from narrowcast.profiles.predicate import predicate
 
@@ -64,6 +66,22 @@ def test_an_active_filter_sends_each_child_what_someone_below_wants() -> None:
 def test_a_filter_that_does_not_work_passes_everything_on(mode: FilterMode) -> None:
     everything = [m[0] for m in FRAME.messages]
     assert sent(broker(mode)) == {"left": everything, "right": everything}
+
+
+def test_a_damaged_frame_ends_here_whether_it_would_be_opened_or_not() -> None:
+    sound = encode(FRAME)
+    cut = sound[:-6] + sound[-4:]
+    body = bytearray(sound[:-4])
+    body[38:40] = (7).to_bytes(2, "big")  # another number of messages, under a checksum that is right
+    forged = bytes(body) + crc32(body).to_bytes(4, "little")
+    for data in (sound[:60] + b"?" + sound[61:], cut):
+        assert glance(data) == Malformed("checksum")
+    frame = glance(forged)
+    assert isinstance(frame, Frame)
+    filtering = broker()
+    assert sent(filtering, frame) == {}, "it claims that there was nothing"
+    assert filtering.counts["malformed frames"] == 1
+    assert sent(filtering, glance(sound)) == sent(broker())  # type: ignore[arg-type]
 
 
 def test_a_filter_can_be_woken_again() -> None:
@@ -198,16 +216,16 @@ def test_the_first_frame_of_an_epoch_with_800_subscriptions_is_answered_in_50_ms
     for _ in range(5):
         forget_parsed()
         found = Broker("root")
-        begin = perf_counter()
+        begin = process_time()
         found.step(Noted("plan.1", plan, 1), 0.0)
         found.step(epoch_is("preparing", 0, 1), 0.0)
-        longest.append(perf_counter() - begin)
+        longest.append(process_time() - begin)
         if in_time:
             assert prepared(found, 0.0) > 5
         found.step(epoch_is("steady", 1, None), 0.1)
-        begin = perf_counter()
+        begin = process_time()
         got = sent(found, LARGE)
-        took.append(perf_counter() - begin)
+        took.append(process_time() - begin)
         everything = [m[0] for m in FIRST]
         assert got["left"] == (everything[:32:2] if in_time else everything)
     assert median(took) < 0.05

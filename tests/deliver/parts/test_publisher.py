@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from narrowcast.deliver.parts.effects import Acked, Append, Unsure
+from narrowcast.deliver.parts.effects import Acked, Append, Rejected, Unsure
 from narrowcast.deliver.parts.events import Appended, Failed, Publish, Tick
 from narrowcast.deliver.parts.publisher import Publisher, PublisherSettings
 from narrowcast.deliver.wire import Batch, decode_entry
@@ -71,6 +71,27 @@ def test_when_the_log_may_have_forgotten_the_name_nothing_is_promised() -> None:
     assert effects[0] == Unsure(1)
     assert payloads_of(effects[1]) == (b"b",)
     assert client.step(Appended(first.request, 3), 1.1) == []  # type: ignore[union-attr]
+
+
+def test_what_the_log_will_never_take_is_said_at_once_and_the_next_batch_goes() -> None:
+    client = Publisher("c", SETTINGS)
+    (first,) = client.step(Publish(1, 0, (b"a",) * 4), 0.0)
+    client.step(Publish(2, 0, (b"b",) * 4), 0.0)
+    effects = client.step(Failed(first.request, "too large", final=True), 0.01)  # type: ignore[union-attr]
+    assert effects[0] == Rejected(1, "too large")
+    assert payloads_of(effects[1]) == (b"b",) * 4
+
+
+def test_a_message_that_is_too_large_is_refused_before_anything_is_sent() -> None:
+    client = Publisher("c", PublisherSettings(most_payload=10))
+    with pytest.raises(InputError, match="message must be at most 10 bytes, got 11"):
+        client.step(Publish(1, 0, (b"a", b"x" * 11)), 0.0)
+    assert client.step(Tick(), 1.0) == []
+
+
+def test_a_name_too_long_for_an_entry_is_refused_at_the_start() -> None:
+    with pytest.raises(InputError, match="at most 255 bytes, got 300"):
+        Publisher("c" * 300)
 
 
 def test_nothing_at_once_is_refused() -> None:

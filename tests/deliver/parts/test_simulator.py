@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from deliver.parts.planted import BUGS
+from narrowcast.deliver.wire.frame import FRAME_BYTES, MESSAGE_BYTES
 from simulator import Outcome, Schedule, simulate
 
 SEEDS = 500
@@ -85,6 +86,14 @@ def test_plans_are_taken_back_in_many_schedules_and_installed_in_others() -> Non
         counts.update(passed(simulate(Schedule(seed=seed, offers=4, pauses=3, partitions=2, batches=60))).counts)
     assert counts["coordinator rolled back"] >= 10
     assert counts["epoch"] > 100
+
+
+def test_messages_that_no_frame_can_hold_are_delivered_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("narrowcast.deliver.parts.source.MOST_BYTES", FRAME_BYTES + MESSAGE_BYTES + 22)
+    counts: Counter[str] = Counter()
+    for seed in range(30):
+        counts.update(passed(simulate(Schedule.from_seed(seed))).counts)
+    assert counts["source too large"] > 300
 
 
 def test_what_is_held_does_not_grow_with_time() -> None:

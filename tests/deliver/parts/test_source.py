@@ -12,7 +12,8 @@ from narrowcast.deliver.parts.events import Noted, Tick, WasRead
 from narrowcast.deliver.parts.source import Source, SourceSettings
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Entry, Multicast, Unicast
-from narrowcast.deliver.wire import Batch, Frame, Marker, Pulse, encode_entry, encode_payload, end_of, place
+from narrowcast.deliver.wire import Batch, Frame, Marker, Pulse, encode, encode_entry, encode_payload, end_of, place
+from narrowcast.deliver.wire.frame import MOST_BYTES
 
 ONE, TWO = Multicast(0, 1), Multicast(0, 2)
 PLAN = Routing({1: ONE, 2: TWO}, key=("s",), flows=(("a", (1,)), ("b", (2,))), rest=(2,))
@@ -126,7 +127,8 @@ def test_one_pulse_speaks_for_all_channels_and_for_the_pulses_before_it() -> Non
         effects = source.step(WasRead(0, 0, k, k + 1, entries(k + 1, batch("a" if k == 0 else "b"))), now)
         effects += source.step(Tick(), now)
         assert [len(f.messages) for f in frames(effects)] == [1]  # no frame without a message
-        effects = source.step(Tick(), now + 0.03)
+        assert sum(isinstance(e, Send) and e.address == Unicast("p") for e in effects) == 1  # at once: it is idle
+        effects += source.step(Tick(), now + 0.03)
         told += [e.what for e in effects if isinstance(e, Send) and e.address == Unicast("p")]
     assert told[0] == Pulse(0, 1, end_of(0), end_of(1), ((1, end_of(1)),))
     assert told[1] == Pulse(0, 1, end_of(0), end_of(2), ((1, end_of(1)), (2, end_of(2))))
@@ -139,8 +141,8 @@ def test_more_channels_than_a_pulse_can_name_have_heartbeats_of_their_own(monkey
     source.step(Tick(), 0.0)
     source.step(Noted("plan.1", replace(PLAN, pulse=Unicast("p")).to_bytes(), 1), 0.0)
     source.step(Noted("source.0", records.pack({"sequence": 0, "epoch": 1}), 2), 0.0)
-    source.step(WasRead(0, 0, 0, 1, entries(1, batch("a", "b"))), 0.0)
-    effects = source.step(Tick(), 0.0) + source.step(Tick(), 0.03)
+    effects = source.step(WasRead(0, 0, 0, 1, entries(1, batch("a", "b"))), 0.0)
+    effects += source.step(Tick(), 0.0) + source.step(Tick(), 0.03)
     assert Send(Unicast("p"), Pulse(0, 1, end_of(1), end_of(1), ((1, end_of(1)),))) in effects
     assert frames(effects)[-1] == Frame(0, 2, 1, end_of(1), end_of(1))
 
@@ -149,6 +151,22 @@ def test_a_tail_that_skips_entries_is_not_believed() -> None:
     source = started()
     assert frames(source.step(WasRead(0, 0, 5, 6, entries(6, batch("a"))), 0.0)) == []
     assert source.sequence == 0
+
+
+def test_a_busy_source_pulses_no_more_often_than_settle_and_an_idle_one_at_once() -> None:
+    source = Source("source", 0, SourceSettings(settle=0.02, heartbeat=9.0))
+    source.step(Tick(), 0.0)
+    source.step(Noted("plan.1", replace(PLAN, pulse=Unicast("p")).to_bytes(), 1), 0.0)
+    source.step(Noted("source.0", records.pack({"sequence": 0, "epoch": 1}), 2), 0.0)
+
+    def pulses(k: int, now: float) -> int:
+        effects = source.step(WasRead(0, 0, k, k + 1, entries(k + 1, batch("a"))), now) + source.step(Tick(), now)
+        return sum(isinstance(e, Send) and e.address == Unicast("p") for e in effects)
+
+    busy = [pulses(k, 1.0 + k * 0.001) for k in range(60)]
+    assert sum(busy) == 3  # at 1.000, 1.020 and 1.040
+    assert busy[0] == 1
+    assert pulses(60, 2.0) == 1
 
 
 def test_entries_that_are_gone_from_the_log_are_not_spoken_for() -> None:
@@ -163,6 +181,22 @@ def test_a_source_that_cannot_read_the_log_stops_saying_that_nothing_is_new() ->
     source.step(WasRead(0, 0, 0, 0, ()), 0.0)
     assert len(frames(source.step(Tick(), 0.1))) == 2
     assert frames(source.step(Tick(), 2.0)) == []
+
+
+def test_a_message_that_no_frame_can_hold_is_left_to_the_log_and_never_claimed() -> None:
+    source = started()
+    large = encode_payload({"s": "a", "x": "y"}) + b" " * MOST_BYTES
+    small = encode_payload({"s": "a"})
+    payloads = (small, large, small, large, large)
+    entry = encode_entry(Batch("c", 0, payloads))
+    found = frames(source.step(WasRead(0, 0, 0, 1, entries(1, entry)), 0.0)) + frames(source.step(Tick(), 0.3))
+    mine = [f for f in found if f.channel == 1]
+    claimed = [at for f in mine for at in range(f.after + 1, min(f.upto, place(1, 9)) + 1)]
+    assert [m[0] for f in mine for m in f.messages] == [place(1, 0), place(1, 2)]
+    assert not {place(1, 1), place(1, 3), place(1, 4)} & set(claimed)
+    assert mine[-1].upto == end_of(1), "what follows is claimed again"
+    assert all(encode(f) for f in mine)
+    assert source.counts["too large"] == 3
 
 
 def test_foreign_entries_and_payloads_are_counted_and_passed_over() -> None:

@@ -26,7 +26,7 @@ def becomes(ask: Callable[[], list[tuple[str, str]]], wanted: list[tuple[str, st
 
 def test_those_who_subscribe_now_are_listed_and_those_who_left_are_not(tmp_path: Path) -> None:
     with running(tmp_path / "nats") as url:
-        ask = registered(tmp_path / "nats")
+        ask = registered(tmp_path / "nats", patience=0.5)
         assert ask() == []
         with nc.connect(url) as connection:
             ann = connection.subscribe("price > 1", name="ann", timeout=1.0)

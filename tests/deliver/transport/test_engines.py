@@ -181,7 +181,7 @@ def test_credentials_are_made_once_for_their_owner_only_and_are_needed(tmp_path:
 def test_nobody_there_is_said_in_one_line_without_the_password() -> None:
     async def run() -> None:
         with pytest.raises(TransportError) as caught:
-            await connect_nats("nats://me:secret@127.0.0.1:1")
+            await connect_nats("nats://me:secret@127.0.0.1:1", patience=0.5)
         assert "127.0.0.1:1" in str(caught.value)
         assert "secret" not in str(caught.value)
 

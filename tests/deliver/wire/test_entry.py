@@ -30,7 +30,7 @@ values = st.one_of(
     st.floats(allow_nan=False),
     st.text(),
     moments,
-    st.decimals(allow_nan=False),
+    st.decimals(allow_nan=False, allow_infinity=False),
     st.binary(),
 )
 

@@ -23,7 +23,12 @@ from narrowcast.deliver.wire.bundle import bundled, unbundled
 
 texts = st.text(max_size=6)
 values = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), texts, st.decimals(allow_nan=False)
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    texts,
+    st.decimals(allow_nan=False, allow_infinity=False),
 )
 rows = st.dictionaries(texts, values, max_size=4)
 # Pieces that are nothing alone, and something together with their neighbours.

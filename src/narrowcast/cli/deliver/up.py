@@ -13,27 +13,28 @@ from narrowcast.cli.output import notes, output
 
 def up(
     plan: Annotated[
-        Path | None, typer.Argument(help="The plan's folder; without one, every subscription gets its own channel.")
+        Path | None, typer.Argument(help="The plan's folder. Default: each subscription has its own channel.")
     ] = None,
     system: SystemFolder = Path(HERE),
     key: Annotated[
-        str | None, typer.Option(help="The attributes that make a flow, with commas, for a plan that does not say.")
+        str | None, typer.Option(help="The attributes that make a flow, as symbol,venue, if the plan has none.")
     ] = None,
     detach: Annotated[
-        bool, typer.Option("--detach", "-d", help="Return once it runs; narrowcast down ends it.")
+        bool, typer.Option("--detach", "-d", help="Run in the background; narrowcast down stops it.")
     ] = False,
-    interface: Annotated[str, typer.Option(help="Where multicast goes out: loopback unless told otherwise.")] = "lo",
-    domain: Annotated[int, typer.Option(min=0, max=230, help="Keeps systems on one network apart.")] = 77,
-    multicast: Annotated[bool, typer.Option(help="Without it, everything goes by unicast or from the log.")] = True,
-    messages: Annotated[int, typer.Option(min=1, help="Most messages in one frame (aggregation h).")] = 64,
-    shards: Annotated[int, typer.Option(min=1, max=64, help="Logs side by side, each with its source.")] = 1,
+    interface: Annotated[str, typer.Option(help="The network interface for multicast. Default: loopback.")] = "lo",
+    domain: Annotated[int, typer.Option(min=0, max=230, help="The DDS domain: one per system on a network.")] = 77,
+    multicast: Annotated[bool, typer.Option(help="Use multicast, not only unicast and the log.")] = True,
+    messages: Annotated[int, typer.Option(min=1, help="The most messages in one frame (h).")] = 64,
+    shards: Annotated[int, typer.Option(min=1, max=64, help="Shards of the log, each with a source.")] = 1,
     sync: Annotated[
-        str, typer.Option(help="When the log goes to disk: always, or an interval such as 2m (faster).")
+        str, typer.Option(help="When the log is synced to disk: always, or an interval such as 2m (faster).")
     ] = "always",
 ) -> None:
     """Start a whole system on this machine: durable log, coordinator, sources, multicast on loopback.
 
-    It listens on loopback only, with credentials made on first start and kept in the data folder.
+    It listens on loopback only, with credentials made on first start and kept in the data folder. The UDP sockets
+    of multicast are bound to 0.0.0.0 and tied to the device lo; with another --interface they are open to its network.
     Processes that die are started again; what was acknowledged is never lost.
 
     Examples:

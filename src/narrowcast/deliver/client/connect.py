@@ -20,6 +20,7 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -27,16 +28,18 @@ from zlib import crc32
 from narrowcast.deliver.client.rows import MessageBatch, Rows, chunks, payloads
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.edge import Edge, EdgeSettings
-from narrowcast.deliver.parts.effects import Acked, Deliver, Effect, Gap, Subscribed, Unsure
+from narrowcast.deliver.parts.effects import Acked, Deliver, Effect, Gap, Rejected, Subscribed, Unsure
 from narrowcast.deliver.parts.events import Consumed, Publish, Subscribe, Unsubscribe
-from narrowcast.deliver.parts.publisher import Publisher
+from narrowcast.deliver.parts.publisher import Publisher, PublisherSettings
 from narrowcast.deliver.processes.backbone import Backbone, backbone, keys_beside, url_of
 from narrowcast.deliver.processes.drive import Driver, Engines
 from narrowcast.deliver.processes.overview import WAYS
 from narrowcast.deliver.processes.statistics import report_for_ever
+from narrowcast.deliver.transport.retry import PATIENCE_S
 from narrowcast.deliver.transport.zmq.keys import CLIENTS
 from narrowcast.deliver.wire import end_of
-from narrowcast.errors import TransportError
+from narrowcast.deliver.wire.entry import ENTRY_BYTES
+from narrowcast.errors import InputError, TransportError
 from narrowcast.profiles import Profile
 
 if TYPE_CHECKING:
@@ -56,16 +59,18 @@ def connect(
     gateway: str | None = None,
     keys: str | Path | None = None,
     multicast: bool = True,
+    patience: float = PATIENCE_S,
 ) -> Connection:
     """A connection to a running system: `async with` or `with`.
 
     `url` is that of NATS (nats://user:password@host:port, several with commas) or the data folder of
     `narrowcast up`. `interface` is where multicast comes in on this host, if it has another name than
     elsewhere; `gateway` the broker through which overlay channels come, and `keys` the folder with the
-    key that admits us there (by default that of the data folder).
+    key that admits us there (by default that of the data folder). A server that does not answer is tried again for
+    `patience` seconds.
     """
     folder = Path(keys) if keys is not None else keys_beside(url)
-    return Connection(url_of(url), name or _new_name(), system, interface, gateway, folder, multicast)
+    return Connection(url_of(url), name or _new_name(), system, interface, gateway, folder, multicast, patience)
 
 
 def _new_name() -> str:
@@ -84,8 +89,9 @@ class Connection:
         gateway: str | None,
         keys: Path,
         multicast: bool,
+        patience: float,
     ) -> None:
-        self.name, self._keys = name, keys
+        self.name, self._keys, self._patience = name, keys, patience
         self._url, self._system, self._interface, self._gateway = url, system, interface, gateway
         self._multicast = multicast
         self._tokens = itertools.count(1)
@@ -102,7 +108,7 @@ class Connection:
 
     async def __aenter__(self) -> Connection:
         self._backbone: Backbone = await backbone(
-            self._url, name=self.name, system=self._system, interface=self._interface
+            self._url, name=self.name, system=self._system, interface=self._interface, patience=self._patience
         )
         return self
 
@@ -136,13 +142,15 @@ class Connection:
         """Send dicts or an Arrow table; returns how many, once all of them are in the durable log.
 
         From then on they are promised to every subscription acknowledged before. Messages of one
-        connection keep their order.
+        connection keep their order. If one cannot be sent, InputError says which attribute is wrong, and none is.
         """
+        at, limits = self._shard(shard), self._limits()
+        made = payloads(rows, self._backbone.system.key, self._lacks, limits.most_payload)
+        ready = list(chunks(made, limits))
         driver = await self._publisher()
-        at = crc32(self.name.encode()) % self._backbone.system.shards if shard is None else shard
         count = 0
         waiting: list[asyncio.Future[Acked]] = []
-        for chunk in chunks(payloads(rows, self._backbone.system.key, self._lacks)):
+        for chunk in ready:
             count += len(chunk)
             waiting.append(self._send(driver, at, chunk))
             if len(waiting) >= MOST_WAITING:
@@ -150,6 +158,20 @@ class Connection:
         for acked in waiting:
             await acked
         return count
+
+    def _shard(self, given: int | None) -> int:
+        """Where to publish: always the same shard, so that messages keep their order."""
+        shards = self._backbone.system.shards
+        at = crc32(self.name.encode()) % shards if given is None else given
+        if at not in range(shards):
+            raise InputError(f"shard must be from 0 to {shards - 1}, got {at!r}", name="shard", got=at)
+        return at
+
+    def _limits(self) -> PublisherSettings:
+        """What the log takes, as the server of now has it."""
+        usual, entry = PublisherSettings(), self._backbone.log.most_bytes - ENTRY_BYTES
+        sizes = {"most_bytes": min(usual.most_bytes, entry * 3 // 4), "most_payload": min(usual.most_payload, entry)}
+        return replace(usual, **sizes)
 
     def _lacks(self, name: str) -> None:
         """Said once: such messages are delivered, but the plan has no channel for them."""
@@ -176,7 +198,7 @@ class Connection:
     async def _publisher(self) -> Driver:
         async with self._starting:
             if self._client is None:
-                part = Publisher(f"{self.name}-{secrets.token_hex(4)}")
+                part = Publisher(f"{self.name}-{secrets.token_hex(4)}", self._limits())
                 engines = Engines(self._backbone.log, self._backbone.registry)
                 self._client = Driver(part, engines, application=self._told)
                 await self._client.start()
@@ -221,16 +243,10 @@ class Connection:
     # What the parts tell the application.
 
     def _told(self, effect: Effect) -> None:
-        if isinstance(effect, Acked):
+        if isinstance(effect, Acked | Unsure | Rejected):
             future = self._waiting.pop(effect.token, None)
             if future is not None and not future.done():
-                future.set_result(effect)
-        elif isinstance(effect, Unsure):
-            future = self._waiting.pop(effect.token, None)
-            if future is not None and not future.done():
-                future.set_exception(
-                    TransportError("the log did not answer in time: it is unknown whether it has the messages")
-                )
+                _answer(future, effect)
         elif isinstance(effect, Deliver | Gap | Subscribed):
             subscription = self._subscriptions.get(effect.subscription)
             if subscription is not None:
@@ -242,6 +258,18 @@ class Connection:
         self._edge.tell(Unsubscribe(subscription.name))
         with suppress(TransportError):
             await self._backbone.registry.delete(records.named(records.SUBSCRIPTION, subscription.name))
+
+
+def _answer(future: asyncio.Future[Acked], effect: Acked | Unsure | Rejected) -> None:
+    """Tell whoever waits for an acknowledgement what came of it."""
+    if isinstance(effect, Acked):
+        future.set_result(effect)
+    elif isinstance(effect, Rejected):
+        future.set_exception(TransportError(effect.reason))
+    else:
+        future.set_exception(
+            TransportError("the log did not answer in time: it is unknown whether it has the messages")
+        )
 
 
 class Subscription(AsyncIterator[MessageBatch]):

@@ -7,16 +7,20 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from narrowcast.deliver.parts.publisher import PublisherSettings
-from narrowcast.deliver.wire import Malformed, decode_payloads, encode_payload
+from narrowcast.deliver.wire import MOST_PAYLOAD, Malformed, decode_payloads, encode_payload
 from narrowcast.errors import InputError
 
+LIMITS = PublisherSettings()
 Rows = Any  # a Mapping, an iterable of them, or pyarrow's Table or RecordBatch
 
 
 def payloads(
-    rows: Rows, key: Sequence[str] = (), without: Callable[[str], None] = lambda name: None
+    rows: Rows,
+    key: Sequence[str] = (),
+    without: Callable[[str], None] = lambda name: None,
+    most: int = MOST_PAYLOAD,
 ) -> Iterator[bytes]:
-    """The payload of each row; `without` is told the first attribute of the flow key that the first row lacks.
+    """The payload of each row, of `most` bytes; `without` is told the attribute of the flow key that the first lacks.
 
     >>> list(payloads({"symbol": "IBM"}))
     [b'{"symbol":"IBM"}']
@@ -24,9 +28,9 @@ def payloads(
     if isinstance(rows, Mapping):
         rows = [rows]
     elif hasattr(rows, "to_batches"):  # a Table; a column without a value is no attribute of that message
-        rows = (row for batch in rows.to_batches() for row in batch.to_pylist())
+        rows = (row for batch in rows.to_batches() for row in _listed(batch))
     elif hasattr(rows, "to_pylist"):
-        rows = rows.to_pylist()
+        rows = _listed(rows)
     elif isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
         raise InputError(f"rows must be dicts or an Arrow table, got {type(rows).__name__}", name="rows")
     for row in rows:
@@ -36,16 +40,29 @@ def payloads(
             if name not in row:
                 without(name)
         key = ()
-        yield encode_payload(row)
+        yield encode_payload(row, most)
 
 
-def chunks(payloads: Iterable[bytes]) -> Iterator[tuple[bytes, ...]]:
+def _listed(batch: Any) -> list[dict[str, Any]]:
+    """The rows of an Arrow batch. Arrow has moments that Python has not: the column is named."""
+    try:
+        found: list[dict[str, Any]] = batch.to_pylist()
+    except (ValueError, OverflowError):
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                column.to_pylist()
+            except (ValueError, OverflowError) as error:
+                raise InputError(f"attribute {name!r} cannot be sent: {error}", name=name) from None
+        raise
+    return found
+
+
+def chunks(payloads: Iterable[bytes], limits: PublisherSettings = LIMITS) -> Iterator[tuple[bytes, ...]]:
     """Messages by the entry of the log that they will share.
 
     >>> [len(chunk) for chunk in chunks([b"x"] * 1500)]
     [1024, 476]
     """
-    limits = PublisherSettings()
     chunk: list[bytes] = []
     size = 0
     for payload in payloads:

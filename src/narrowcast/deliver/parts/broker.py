@@ -19,10 +19,12 @@ from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.effects import Send, Watch
 from narrowcast.deliver.parts.events import Arrived, Noted, Tick
 from narrowcast.deliver.parts.node import MOST_PLANS, Node
+from narrowcast.deliver.parts.relay import Unopened
 from narrowcast.deliver.parts.wanted_below import WantedBelow, profiles_below
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Address, Link, Overlay
 from narrowcast.deliver.wire import Attach, Frame, Malformed, decode_payloads
+from narrowcast.errors import NarrowcastError
 
 SLICE = 2000  # characters of profiles parsed before frames get their turn: 4 ms, or 15 on a slow machine
 
@@ -64,7 +66,7 @@ class Broker(Node):
 
     def _noted(self, event: Noted, now: float) -> None:
         if event.key == records.named(records.FILTER, self.name):
-            self.mode = None if event.data is None else _mode(event.data)
+            self.mode = None if event.data is None else _mode(self._understood(event.key, event.data))
             self._begin_filters()
 
     def _prepare(self, now: float) -> None:
@@ -91,9 +93,20 @@ class Broker(Node):
                 continue
             table = WantedBelow()
             for child, profile in below:
-                table.add(child, profile)
+                if not self._add(table, child, profile):
+                    break
                 yield len(profile)
-            self._tables[epoch, channel] = table
+            else:
+                self._tables[epoch, channel] = table
+
+    def _add(self, table: WantedBelow, child: str, profile: str) -> bool:
+        """Whether a profile is one; where it is not, nobody knows what is wanted, and nothing may be filtered."""
+        try:
+            table.add(child, profile)
+        except (NarrowcastError, RecursionError):
+            self.counts["malformed records"] += 1
+            return False
+        return True
 
     def _go_on(self) -> None:
         spent = 0
@@ -123,10 +136,13 @@ class Broker(Node):
         if routing is None or not isinstance(address, Overlay):
             self.counts["unknown channel"] += 1
             return
+        table = self._tables.get((frame.epoch, frame.channel)) if frame.messages and self._filters(routing) else None
+        if table is not None and isinstance(frame.messages, Unopened) and not frame.messages.is_whole():
+            self.counts["malformed frames"] += 1
+            return
         edges = self._attached.get((frame.epoch, frame.channel), {})
         targets = [*address.children(self.name), *(edge for edge, until in edges.items() if until > now)]
         self.counts["frames"] += len(targets)
-        table = self._tables.get((frame.epoch, frame.channel)) if frame.messages and self._filters(routing) else None
         for target, thin in zip(targets, self._thinned(frame, targets, table), strict=True):
             self._do(Send(Link(target), thin))
 
@@ -178,11 +194,11 @@ class Broker(Node):
         return now if self._unfinished else self._beat_at
 
 
-def _mode(data: bytes) -> FilterMode:
+def _mode(record: dict[str, Any] | None) -> FilterMode:
     """A state that is not understood passes everything on."""
     try:
-        return FilterMode(records.unpack(data)["state"])
-    except (ValueError, KeyError, TypeError):
+        return FilterMode(record["state"] if record else None)
+    except ValueError:
         return FilterMode.PASSIVE
 
 

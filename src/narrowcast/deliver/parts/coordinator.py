@@ -18,8 +18,10 @@ from narrowcast.deliver.parts.node import STEADY
 from narrowcast.deliver.parts.part import NEVER, Part
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.wire import Marker, encode_entry
+from narrowcast.errors import InfeasibleError
 
 MOST_OPEN = 256
+MOST_TERM = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,8 @@ class Coordinator(Part):
     # What the registry says.
 
     def _on_noted(self, event: Noted, now: float) -> None:
-        record = None if event.data is None or event.key.startswith(records.PLAN) else records.unpack(event.data)
+        plan = event.key.startswith(records.PLAN)
+        record = None if plan else self._understood(event.key, event.data)
         if event.key == records.LEASE:
             if record is None and event.revision >= self._lease.revision:
                 self._lease = _Key(None, event.revision, now - self.settings.ttl)  # nobody holds it: no need to wait
@@ -113,23 +116,32 @@ class Coordinator(Part):
                 if record is not None and (record["holder"], record["term"]) != (self.name, self.term):
                     self._step_down()
         elif event.key == records.EPOCH:
-            if event.revision > self._epoch.revision and record is not None:
-                self._epoch = _Key(record, event.revision, now)
+            if event.revision > self._epoch.revision and event.data is not None:
+                # Over rubbish whoever leads writes what it knew: no term is that of -1.
+                self._epoch = _Key(record or self._record | {"term": -1}, event.revision, now)
                 self._since = now
                 self._steps, self._busy_until = set(), now
         elif event.key == records.OFFER:
             self._offer = _Key(record, event.revision, now)
             self._dirty |= self._offered() is not None
-        elif event.key.startswith(records.SUBSCRIPTION):
+        else:
+            try:
+                self._note_one(event, record, now)
+            except ValueError:  # a key that names nobody
+                self.counts["malformed records"] += 1
+        self._work(now)
+
+    def _note_one(self, event: Noted, record: dict[str, Any] | None, now: float) -> None:
+        """One of many: a subscription, a node, a plan or a source."""
+        if event.key.startswith(records.SUBSCRIPTION):
             self._note(self._subscriptions, event, record, now)
         elif event.key.startswith(records.NODE):
             self._note(self._nodes, event, record, now)
         elif event.key.startswith(records.PLAN):
             number = records.number_of(event.key)
             self._plans = self._plans - {number} if event.data is None else self._plans | {number}
-        elif event.key.startswith(records.SOURCE) and record is not None:
-            self._sources[records.number_of(event.key)] = record["epoch"]
-        self._work(now)
+        elif record is not None and (shard := records.number_of(event.key)) in self.shards:
+            self._sources[shard] = record["epoch"]
 
     def _note(self, known: dict[str, _Key], event: Noted, record: dict[str, Any] | None, now: float) -> None:
         """A subscription or a node has come, changed or gone."""
@@ -159,7 +171,7 @@ class Coordinator(Part):
         self._work(now)
 
     def _campaign(self, now: float) -> None:
-        term = (self._lease.record or {"term": 0})["term"] + 1
+        term = ((self._lease.record or {"term": 0})["term"] + 1) % MOST_TERM
 
         def won(revision: int | None, stale: bool) -> None:
             if revision is not None:
@@ -230,7 +242,7 @@ class Coordinator(Part):
         }
         profiles = {name: record["profile"] for name, record in wanted.items()}
         edges = {name: record["edge"] for name, record in wanted.items()}
-        gateways = {record["edge"]: record["gateway"] for record in wanted.values() if record["gateway"] is not None}
+        gateways = {record["edge"]: at for record in wanted.values() if (at := record.get("gateway")) is not None}
         nodes, new = tuple(sorted(self._nodes)), self._new_offer
         offer = new or self._record.get("offer")
         self._do(
@@ -240,13 +252,13 @@ class Coordinator(Part):
     def _next_number(self) -> int:
         """A number that no plan ever had, whatever became of it: nodes know a plan by its number."""
         record = self._record
-        last: int = max(record["current"], record["next"] or 0, record.get("burnt", 0), *self._plans, 0)
+        last: int = max(record["current"], record["next"] or 0, record.get("burnt") or 0, *self._plans, 0)
         return last + 1
 
     def _offered(self) -> dict[str, Any] | None:
         """Another plan than the one in force that was offered and has not been refused."""
         offer, accepted = self._offer.record, self._record.get("offer") or {"number": 0}
-        done = max(self._record.get("refused", 0), accepted["number"])
+        done = max(self._record.get("refused") or 0, accepted["number"])
         return offer if offer is not None and offer["number"] > done else None
 
     def _on_planned(self, event: Planned, now: float) -> None:
@@ -255,18 +267,26 @@ class Coordinator(Part):
         self._planning = 0
         if self._record["phase"] != "steady" or now < self._busy_until:
             self._dirty = True
-        elif event.routing is not None:
-            self._write_plan(event.routing)
+        elif (packed := self._packed(event.routing)) is not None:
+            self._write_plan(packed)
         elif self._new_offer is not None:  # it cannot be put in force: never, rather than for ever again
             self.counts["offers refused"] += 1
             self._dirty = True
             self._set_epoch(refused=self._new_offer["number"])
 
+    def _packed(self, routing: Routing | None) -> bytes | None:
+        """As the registry will have it; None for no routing, or one that is too large."""
+        try:
+            return None if routing is None else routing.to_bytes()
+        except InfeasibleError:
+            self.counts["plans refused"] += 1
+            return None
+
     def _on_replan(self, event: Replan, now: float) -> None:
         self._dirty = True
         self._work(now)
 
-    def _write_plan(self, routing: Routing) -> None:
+    def _write_plan(self, packed: bytes) -> None:
         """A plan is written once. If its number is taken, another coordinator was here: plan again."""
         number, offer = self._number, self._new_offer
 
@@ -279,7 +299,7 @@ class Coordinator(Part):
                 self._since = self._now
                 self._set_epoch(phase="preparing", next=number, trying=offer)
 
-        self._step(self._write(records.numbered(records.PLAN, number), routing.to_bytes(), 0, written))
+        self._step(self._write(records.numbered(records.PLAN, number), packed, 0, written))
 
     def _preparing(self, now: float) -> None:
         """Wait until everybody alive is ready, but not for ever.
@@ -338,7 +358,7 @@ class Coordinator(Part):
     def _tidy(self) -> None:
         """Delete plans that were taken back, and those that no source can come back to."""
         current = self._record["current"]
-        self._delete(n for n in self._plans if current < n <= self._record.get("burnt", 0))
+        self._delete(n for n in self._plans if current < n <= (self._record.get("burnt") or 0))
         if len(self._sources) < len(self.shards):
             return
         oldest = min(current, *self._sources.values()) - 1

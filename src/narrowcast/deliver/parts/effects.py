@@ -111,6 +111,14 @@ class Unsure:
 
 
 @dataclass(frozen=True, slots=True)
+class Rejected:
+    """To the application: the log will never take these messages, and why."""
+
+    token: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Subscribed:
     """To the application: every message acknowledged from now on, after `start` (place by shard), will come."""
 
@@ -172,6 +180,7 @@ Effect = (
     | Write
     | Acked
     | Unsure
+    | Rejected
     | Subscribed
     | Deliver
     | Gap

@@ -32,10 +32,14 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An `Append`, `Read` or `Locate` got no answer; an append may have happened all the same."""
+    """An `Append`, `Read` or `Locate` got no answer; an append may have happened all the same.
+
+    `final`: it did not happen and never will, however often it is tried.
+    """
 
     request: int
     reason: str = ""
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,23 +44,33 @@ class Node(Part):
             self._show(now)
 
     def _on_noted(self, event: Noted, now: float) -> None:
-        if event.key == records.EPOCH and event.data is not None:
-            self.epoch = records.unpack(event.data)
-            self._prepare(now)
+        if event.key == records.EPOCH:
+            self._take_epoch(self._understood(event.key, event.data), now)
         elif event.key.startswith(records.PLAN):
-            self._take_plan(records.number_of(event.key), event.data)
+            self._take_plan(event.key, event.data)
             self._prepare(now)
         else:
             self._noted(event, now)
 
+    def _take_epoch(self, record: dict[str, Any] | None, now: float) -> None:
+        if record is not None:
+            self.epoch = record
+            self._prepare(now)
+
     def _noted(self, event: Noted, now: float) -> None:
         """A key that only this role watches."""
 
-    def _take_plan(self, number: int, data: bytes | None) -> None:
-        if data is None:
-            self.plans.pop(number, None)
-        elif number not in self.plans:
-            self.plans[number] = _read(data)
+    def _take_plan(self, key: str, data: bytes | None) -> None:
+        """A plan that cannot be read has no channels: everybody reads the log."""
+        try:
+            number = records.number_of(key)
+            if data is None:
+                self.plans.pop(number, None)
+            elif number not in self.plans:
+                self.plans[number] = nothing()
+                self.plans[number] = Routing.from_bytes(data)
+        except ValueError:
+            self.counts["malformed records"] += 1
 
     def _prepare(self, now: float) -> None:
         """Join what every known plan needs, leave the rest, and say so."""
@@ -92,11 +102,3 @@ class Node(Part):
         self._beat_at = now + self.beat
         record = {"role": self.role, "ready": self.ready, "beat": self._beats}
         self._do(Write(self._request(), records.named(records.NODE, self.name), records.pack(record)))
-
-
-def _read(data: bytes) -> Routing:
-    """A plan that cannot be read has no channels: everybody reads the log."""
-    try:
-        return Routing.from_bytes(data)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return nothing()

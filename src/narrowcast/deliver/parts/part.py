@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.effects import Effect
 from narrowcast.deliver.parts.events import Event, Tick
 
@@ -44,6 +45,14 @@ class Part:
 
     def _do(self, effect: Effect) -> None:
         self._effects.append(effect)
+
+    def _understood(self, key: str, data: bytes | None) -> dict[str, Any] | None:
+        """What stands under a key of the registry; rubbish is counted, and as good as nothing."""
+        try:
+            return None if data is None else records.read(key, data)
+        except ValueError:
+            self.counts["malformed records"] += 1
+            return None
 
     def _request(self) -> int:
         self._requests += 1

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from narrowcast.deliver.parts.effects import Acked, Append, Unsure
+from narrowcast.deliver.parts.effects import Acked, Append, Rejected, Unsure
 from narrowcast.deliver.parts.events import Appended, Failed, Publish, Tick
 from narrowcast.deliver.parts.part import NEVER, Part
-from narrowcast.deliver.wire import Batch, encode_entry
+from narrowcast.deliver.wire import MOST_PAYLOAD, Batch, encode_entry
+from narrowcast.deliver.wire.entry import publisher_bytes
 from narrowcast.deliver.wire.place import MOST
 from narrowcast.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
 class PublisherSettings:
-    """`linger`: how long a message waits for company. `window`: how long the log knows repeats, less a margin."""
+    """`linger`: how long a message waits for company. `window`: how long the log knows repeats, less a margin.
+
+    `most_payload`: of one message, which may be an entry of its own beyond `most_bytes`.
+    """
 
     most_messages: int = 1024
     most_bytes: int = 256 << 10
+    most_payload: int = MOST_PAYLOAD
     linger: float = 0.002
     retry: float = 0.25
     window: float = 60.0
@@ -55,6 +60,7 @@ class Publisher(Part):
 
     def __init__(self, name: str, settings: PublisherSettings | None = None) -> None:
         super().__init__(name)
+        publisher_bytes(name)
         self.settings = settings or PublisherSettings()
         self._lines: dict[int, _Line] = {}
         self._asked: dict[int, int] = {}  # the shard of each open request
@@ -64,6 +70,9 @@ class Publisher(Part):
     def _on_publish(self, event: Publish, now: float) -> None:
         if not 0 < len(event.payloads) <= MOST:
             raise InputError(f"a batch must have 1 to {MOST} messages, got {len(event.payloads)}", name="messages")
+        largest, most = max(map(len, event.payloads)), self.settings.most_payload
+        if largest > most:
+            raise InputError(f"message must be at most {most} bytes, got {largest}", name="message", got=largest)
         line = self._lines.setdefault(event.shard, _Line())
         line.waiting.append(event)
         line.messages += len(event.payloads)
@@ -84,10 +93,16 @@ class Publisher(Part):
 
     def _on_failed(self, event: Failed, now: float) -> None:
         shard = self._asked.pop(event.request, None)
-        if shard is not None:
-            sent = self._lines[shard].sent
-            assert sent is not None
-            sent.again = min(sent.again, now + self.settings.retry / 2)
+        if shard is None:
+            return
+        line = self._lines[shard]
+        assert line.sent is not None
+        if event.final:
+            for token, _ in line.sent.tokens:
+                self._do(Rejected(token, event.reason))
+            self._settle(shard, line, now)
+        else:
+            line.sent.again = min(line.sent.again, now + self.settings.retry / 2)
 
     def _on_tick(self, event: Tick, now: float) -> None:
         for shard, line in self._lines.items():

@@ -12,12 +12,19 @@
     sink.<name>     what a sink of batches published last: {batch, done, shard, last, piles}
 
 Names are written in hexadecimal where they stand in keys, so that any name will do.
+
+Anybody who may write to the registry may write rubbish: `read` says of every key and value whether it is what it
+should be, and whoever watches counts what is not and goes on as if it were not there.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from narrowcast.errors import NarrowcastError
+from narrowcast.profiles.parsed import parsed
 
 LEASE = "lease"
 EPOCH = "epoch"
@@ -28,6 +35,7 @@ NODE = "node."
 SOURCE = "source."
 FILTER = "filter."
 SINK = "sink."
+MOST_RECORD, MOST_TEXT = 256 << 10, 4096  # bytes
 
 
 def named(prefix: str, name: str) -> str:
@@ -40,7 +48,7 @@ def named(prefix: str, name: str) -> str:
 
 
 def name_of(key: str) -> str:
-    """The name in a key that `named` made."""
+    """The name in a key that `named` made; ValueError for any other."""
     return bytes.fromhex(key.partition(".")[2]).decode()
 
 
@@ -49,7 +57,11 @@ def numbered(prefix: str, number: int) -> str:
 
 
 def number_of(key: str) -> int:
-    return int(key.partition(".")[2])
+    """The number in a key that `numbered` made; ValueError for any other."""
+    number = int(key.partition(".")[2])
+    if not _is_number(number):
+        raise ValueError(f"{key} has no number that a plan or a shard may have")
+    return number
 
 
 def pack(record: dict[str, Any]) -> bytes:
@@ -58,5 +70,88 @@ def pack(record: dict[str, Any]) -> bytes:
 
 
 def unpack(data: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(data)
+    """The record of bytes that `pack` made; ValueError for any other."""
+    if len(data) > MOST_RECORD:
+        raise ValueError(f"a record must be at most {MOST_RECORD} bytes, got {len(data)}")
+    try:
+        found = json.loads(data)
+    except RecursionError:
+        raise ValueError("a record must not be nested so deep") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"a record must be an object, got {type(found).__name__}")
     return found
+
+
+def read(key: str, data: bytes) -> dict[str, Any]:
+    """The record under a key, if it is one that should stand there; ValueError says why not.
+
+    >>> read("source.0", b'{"epoch":1,"sequence":7}')
+    {'epoch': 1, 'sequence': 7}
+    """
+    prefix = key.partition(".")[0] + ("." if "." in key else "")
+    found = unpack(data)
+    for name, fits in FIELDS.get(prefix, {}).items():
+        if not fits(found.get(name)):
+            raise ValueError(f"{key} has a {name} that cannot be")
+    if prefix == EPOCH and ("next" not in found or (found["phase"] != "steady" and found["next"] is None)):
+        raise ValueError(f"{key} does not say what it prepares")
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    """Of an epoch, a term or an offer, as they fit into a frame."""
+    return type(value) is int and 0 <= value < 1 << 32
+
+
+def _is_sequence(value: Any) -> bool:
+    """Of an entry, as it fits into a place."""
+    return type(value) is int and 0 <= value < 1 << 47
+
+
+def _is_text(value: Any) -> bool:
+    """A name or a path, which must be fit to be written."""
+    try:
+        return type(value) is str and len(value.encode()) <= MOST_TEXT
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_profile(value: Any) -> bool:
+    try:
+        return type(value) is str and parsed(value) is not None
+    except (NarrowcastError, RecursionError):
+        return False
+
+
+def _is_cutover(value: Any) -> bool:
+    return isinstance(value, dict) and all(shard.isdecimal() and _is_sequence(at) for shard, at in value.items())
+
+
+def _is_offer(value: Any) -> bool:
+    return isinstance(value, dict) and all(fits(value.get(name)) for name, fits in FIELDS[OFFER].items())
+
+
+def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or fits(value)
+
+
+# What each field of a record must be; a field that may be missing may be None.
+FIELDS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
+    LEASE: {"holder": _is_text, "term": _is_number},
+    OFFER: {"number": _is_number, "folder": _is_text, "base": _or_none(_is_text)},
+    EPOCH: {
+        "term": _is_number,
+        "current": _is_number,
+        "next": _or_none(_is_number),
+        "phase": ("steady", "preparing", "committing").__contains__,
+        "cutover": _is_cutover,
+        "offer": _or_none(_is_offer),
+        "trying": _or_none(_is_offer),
+        "refused": _or_none(_is_number),
+        "burnt": _or_none(_is_number),
+    },
+    SUBSCRIPTION: {"profile": _is_profile, "edge": _is_text, "gateway": _or_none(_is_text)},
+    NODE: {"role": _is_text, "ready": _is_number},
+    SOURCE: {"sequence": _is_sequence, "epoch": _is_number},
+    FILTER: {"state": _is_text},
+}

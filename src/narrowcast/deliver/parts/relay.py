@@ -1,20 +1,22 @@
 """A frame as a broker needs it: the header read, the messages left in their bytes until somebody looks at them.
 
-Most brokers pass a frame on by its channel. Its bytes go out as they came in; whether they are whole is
-for the edge to find out, which has the checksum. Only a filter opens it.
+Most brokers pass a frame on by its channel. Its bytes go out as they came in, if their checksum is right: damage
+ends at the next hop. Only a filter opens a frame, and one that is none inside ends there too: sent on with the
+messages that could be found, none of them, it would claim that there were none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import cast, overload
+from zlib import crc32
 
 from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode
-from narrowcast.deliver.wire.frame import DATA, HEAD, MAGIC, MOST_BYTES, VERSION, Message
+from narrowcast.deliver.wire.frame import DATA, HEAD, MAGIC, MOST_BYTES, VERSION, WHOLE, Message
 
 
 class Unopened(Sequence[Message]):
-    """The messages of a frame; how many is known, what they are only when asked. Of a damaged frame there are none."""
+    """The messages of a frame; how many is known, what they are only when asked. See `is_whole` before asking."""
 
     def __init__(self, data: bytes, count: int) -> None:
         self.data, self._count = data, count
@@ -35,15 +37,23 @@ class Unopened(Sequence[Message]):
     def __iter__(self) -> Iterator[Message]:
         return iter(self._open())
 
-    def _open(self) -> tuple[Message, ...]:
+    def is_whole(self) -> bool:
+        """Whether the messages can be read; whoever makes a claim about them must know."""
         if self._found is None:
             frame = decode(self.data)
-            self._found = frame.messages if isinstance(frame, Frame) else ()
+            if not isinstance(frame, Frame):
+                return False
+            self._found = frame.messages
+        return True
+
+    def _open(self) -> tuple[Message, ...]:
+        if not self.is_whole() or self._found is None:
+            raise ValueError("the frame is damaged")
         return self._found
 
 
 def glance(data: bytes) -> Frame | Attach | Pulse | Malformed:
-    """The header of a frame; anything else as `decode` has it. Constant time.
+    """The header of a frame whose checksum is right; anything else as `decode` has it.
 
     >>> from narrowcast.deliver.wire import Carried, encode
     >>> data = encode(Frame(0, 7, 1, 0, 65537, (Carried(65537, 3, b"{}"),)))
@@ -54,7 +64,7 @@ def glance(data: bytes) -> Frame | Attach | Pulse | Malformed:
     if not HEAD.size <= len(data) <= MOST_BYTES or data[3] != DATA:
         return decode(data)
     magic, version, _, shard, channel, epoch, after, upto, count = HEAD.unpack_from(data)
-    if magic != MAGIC or version != VERSION or after > upto:
+    if magic != MAGIC or version != VERSION or after > upto or crc32(data) != WHOLE:
         return decode(data)
     messages = cast(tuple[Message, ...], Unopened(data, count))
     return Frame(shard, channel, epoch, after, upto, messages)

@@ -14,15 +14,17 @@ from typing import Any
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.effects import Lookup, Read, Send, Write
 from narrowcast.deliver.parts.events import Failed, Noted, Tick, WasRead
-from narrowcast.deliver.parts.node import Node
+from narrowcast.deliver.parts.node import STEADY, Node
 from narrowcast.deliver.parts.part import NEVER
 from narrowcast.deliver.routing.routing import Routing, nothing
 from narrowcast.deliver.transport import Address, Entry
 from narrowcast.deliver.wire import Batch, Frame, Malformed, Marker, Pulse, decode_entry, decode_payloads, end_of, place
-from narrowcast.deliver.wire.frame import FRAME_BYTES, MESSAGE_BYTES, Message
+from narrowcast.deliver.wire.frame import FRAME_BYTES, MESSAGE_BYTES, MOST_BYTES, Message
+from narrowcast.errors import NarrowcastError
 
 # A pulse also says what the ones before it said, so that a few of them may be lost.
 MEMORY = 4
+LOOKS = 4  # at a checkpoint that cannot be read, before the source begins without one
 MOST_LATELY = 50_000  # channels in one pulse; it must fit into one message
 
 
@@ -30,14 +32,14 @@ MOST_LATELY = 50_000  # channels in one pulse; it must fit into one message
 class SourceSettings:
     """`most_messages` is the aggregation h, `most_bytes` keeps a frame within one packet.
 
-    `linger`: how long messages wait for company. `settle`: how soon a channel that had none is told so,
-    which is how long an edge that takes several channels may wait. `heartbeat`: when nothing happens.
+    `linger`: how long messages wait for company. An edge that takes several channels waits until those that had
+    none are told so: at once, unless that was done less than `settle` ago. `heartbeat`: when nothing happens.
     """
 
     most_messages: int = 64
     most_bytes: int = 1200
     linger: float = 0.0
-    settle: float = 0.02
+    settle: float = 0.002
     heartbeat: float = 0.25
     poll: float = 0.02
     retry: float = 0.25
@@ -75,6 +77,7 @@ class Source(Node):
         self._reading = 0
         self._read_at = self._flush_at = self._settle_at = self._save_at = NEVER
         self._beat_frames_at = NEVER
+        self._told_at = -NEVER  # when all channels were last spoken for
         self._fresh_until = 0.0  # without the log, "nothing new" is not for a source to say
         self._handlers |= {WasRead: self._on_read, Failed: self._on_failed}
 
@@ -91,10 +94,18 @@ class Source(Node):
 
     def _noted(self, event: Noted, now: float) -> None:
         if event.key == self._key and self.sequence < 0:
-            saved = {"sequence": 0, "epoch": 0} if event.data is None else records.unpack(event.data)
-            self.sequence = self._saved = saved["sequence"]
-            self._enter(saved["epoch"])
-            self._read_at = now
+            saved = {"sequence": 0, "epoch": 0} if event.data is None else self._understood(event.key, event.data)
+            saved = saved or self._last_cutover()
+            if saved is not None:
+                self.sequence = self._saved = saved["sequence"]
+                self._enter(saved["epoch"])
+                self._read_at = now
+
+    def _last_cutover(self) -> dict[str, Any] | None:
+        """Where to begin if the checkpoint cannot be read: where the plan in force began; None if nobody said yet."""
+        if self.epoch is STEADY and self.counts["malformed records"] < LOOKS:
+            return None
+        return {"sequence": self.epoch["cutover"].get(str(self.shard), 0), "epoch": self.epoch["current"]}
 
     def _prepare(self, now: float) -> None:
         super()._prepare(now)
@@ -105,13 +116,21 @@ class Source(Node):
     def _enter(self, epoch: int) -> None:
         """From here on the plan of `epoch` is in force. Until it is known, nothing can be said."""
         self.in_force = epoch
-        self._routing = self.plans.get(epoch) if epoch else nothing()
+        self._routing = self._ready(self.plans.get(epoch)) if epoch else nothing()
         begun = end_of(self.sequence)
         addresses = self._routing.addresses if self._routing else {}
         self._lanes = {channel: _Lane(channel, at, begun) for channel, at in sorted(addresses.items())}
         self._pulses.clear()
         self._pulses.append(begun)
         self._join()
+
+    def _ready(self, routing: Routing | None) -> Routing | None:
+        """A plan with a profile that is none has no channels: everybody reads the log."""
+        try:
+            return routing if routing is None else routing.ready()
+        except (KeyError, NarrowcastError, RecursionError):
+            self.counts["malformed records"] += 1
+            return nothing()
 
     # Reading: entries in order, under the plan in force.
 
@@ -167,12 +186,22 @@ class Source(Node):
     def _put(self, lane: _Lane, message: Message) -> None:
         """Into the channel's frame; one that would be too large goes out first, up to the message before."""
         size = MESSAGE_BYTES + len(message[2])
+        if FRAME_BYTES + size > MOST_BYTES:
+            self._leave_out(lane, message[0])
+            return
         if lane.waiting and lane.size + size > self.settings.most_bytes:
             self._send(lane, lane.waiting[-1][0])
         lane.waiting.append(message)
         lane.size += size
         if len(lane.waiting) >= self.settings.most_messages:
             self._send(lane, message[0])
+
+    def _leave_out(self, lane: _Lane, at: int) -> None:
+        """A message that no frame can hold: claims end before it and go on behind it, so edges read it from the log."""
+        self.counts["too large"] += 1
+        if lane.claimed < at - 1:
+            self._send(lane, at - 1)
+        lane.claimed = at
 
     def _cut_over(self, epoch: int) -> None:
         """The old plan speaks for everything up to the marker, the new one for what follows."""
@@ -216,7 +245,8 @@ class Source(Node):
         if any(lane.waiting for lane in self._lanes.values()):
             self._flush_at = min(self._flush_at, now + s.linger)
         if self._behind(upto):
-            self._settle_at = min(self._settle_at, now + s.settle)
+            # Idle: at once. Busy: what is already waiting goes first, and the next batch is the wait.
+            self._settle_at = min(self._settle_at, now + s.settle if full else max(now, self._told_at + s.settle))
         self._beat_frames_at = min(self._beat_frames_at, now + s.heartbeat)
         self._timers(now)
 
@@ -234,7 +264,9 @@ class Source(Node):
         settle, flush = now >= self._settle_at, now >= self._flush_at
         if not (every or settle or flush):
             return
-        self._speak(upto, idle=every or (settle and self._behind(upto)))
+        idle = every or (settle and self._behind(upto))
+        self._speak(upto, idle=idle)
+        self._told_at = now if idle else self._told_at
         self._flush_at = NEVER
         self._settle_at = NEVER if every or settle else self._settle_at
         if every:

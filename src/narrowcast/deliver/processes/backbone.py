@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,11 @@ from typing import Any
 from narrowcast.deliver.processes.drive import Engines
 from narrowcast.deliver.processes.system import KEY, System, agreed
 from narrowcast.deliver.transport import Address, Carrier, Link, Multicast, Overlay, Unicast
-from narrowcast.deliver.transport.nats.link import NatsLink, connect_nats
+from narrowcast.deliver.transport.nats.link import NatsLink, dial, endpoint
 from narrowcast.deliver.transport.nats.log import NatsLog
 from narrowcast.deliver.transport.nats.registry import NatsRegistry
 from narrowcast.deliver.transport.nats.unicast import NatsUnicast
+from narrowcast.deliver.transport.retry import PATIENCE_S, retried
 from narrowcast.errors import InputError
 
 DATA = Path(".narrowcast")
@@ -90,17 +91,38 @@ class Backbone:
 
 
 async def backbone(
-    url: str, *, name: str, system: str = "nc", found: System | None = None, interface: str | None = None, **log: Any
+    url: str,
+    *,
+    name: str,
+    system: str = "nc",
+    found: System | None = None,
+    interface: str | None = None,
+    replicas: int = 1,
+    patience: float = PATIENCE_S,
+    **log: Any,
 ) -> Backbone:
-    """Connect. Whoever sets a system up says what it is (`found`); the others are told."""
-    link = await connect_nats(url, system=system, name=name)
+    """Connect, trying again for `patience` seconds. Whoever sets a system up says what it is; the others are told.
+
+    That is `found`. `replicas`: how many servers keep the log and the registry, of whoever sets them up.
+    """
+
+    async def attempt() -> Backbone:
+        link = await dial(url, system=system, name=name)
+        return await _on(link, found, interface, replicas, log)
+
+    return await retried(attempt, endpoint(url), patience)
+
+
+async def _on(
+    link: NatsLink, found: System | None, interface: str | None, replicas: int, log: Mapping[str, Any]
+) -> Backbone:
     try:
-        registry = NatsRegistry(link)
+        registry = NatsRegistry(link, replicas=replicas)
         await registry.start()
         if found is not None:
             await registry.put(KEY, found.to_toml().encode())
         agreed_on = found or await agreed(registry)
-        made = NatsLog(link, **log)
+        made = NatsLog(link, replicas=replicas, **log)
         await made.start(agreed_on.every_shard)
     except BaseException:
         await link.close()

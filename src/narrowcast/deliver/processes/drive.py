@@ -27,6 +27,7 @@ from narrowcast.deliver.parts.effects import (
     Lookup,
     PlanWanted,
     Read,
+    Rejected,
     Send,
     Subscribed,
     Unsure,
@@ -49,7 +50,7 @@ from narrowcast.deliver.parts.events import (
 from narrowcast.deliver.parts.part import Part
 from narrowcast.deliver.parts.relay import Unopened
 from narrowcast.deliver.routing.routing import Routing
-from narrowcast.deliver.transport import Address, Carrier, ConflictError, Log, Multicast, Registry
+from narrowcast.deliver.transport import Address, Carrier, ConflictError, FinalError, Log, Multicast, Registry
 from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode, decode_many, encode
 from narrowcast.errors import NarrowcastError, TransportError
 
@@ -58,7 +59,7 @@ log = logging.getLogger(__name__)
 Application = Callable[[Effect], None]
 Planner = Callable[[PlanWanted], Routing | None]
 IN_LANE = (Send, Join, Leave, Write, Read)
-FOR_APPLICATION = (Deliver, Acked, Subscribed, Unsure, Gap)
+FOR_APPLICATION = (Deliver, Acked, Subscribed, Unsure, Rejected, Gap)
 MOST_AHEAD = 2048  # effects in the lane before a tail is made to wait
 TOGETHER = 256  # frames that may share packets
 TURN = 64  # effects carried out before others get their turn
@@ -248,10 +249,9 @@ class Driver:
         for some in by_address.values():
             address = some[0].address
             self._count_sent(address, sum(len(e.what.messages) for e in some if isinstance(e.what, Frame)))
-            frames = [self._bytes(effect.what) for effect in some]
             carrier = self.engines.carriers.get(type(address))
             try:
-                await self._pass_on(carrier, address, frames)
+                await self._pass_on(carrier, address, [self._bytes(effect.what) for effect in some])
             except NarrowcastError as error:
                 self._count("send failed", error)
         if len(effects) >= TURN:
@@ -308,7 +308,7 @@ class Driver:
         try:
             sequence = await self.engines.log.append(effect.shard, effect.data, dedup=effect.dedup)
         except TransportError as error:
-            self.tell(Failed(effect.request, str(error)))
+            self.tell(Failed(effect.request, str(error), final=isinstance(error, FinalError)))
         else:
             self.tell(Appended(effect.request, sequence))
 

@@ -74,7 +74,7 @@ class FolderPlanner:
         except NarrowcastError as error:
             if wanted.trying:
                 raise
-            log.warning("the plan in force cannot be read, the first one is used again: %s", error)
+            log.warning("the plan in force cannot be read, using coordinator.plan instead: %s", error)
             return self.plan
         return self._offered[1]
 

@@ -63,7 +63,7 @@ def check_multicast(settings: DdsSettings, plan: Any = None) -> Iterator[Problem
     yield from _interface(settings.interface)
     yield from _addresses(settings)
     if not 0 <= settings.domain <= 230:
-        yield Problem(f"multicast.domain {settings.domain} has no ports", "a number from 0 to 230")
+        yield Problem(f"multicast.domain must be from 0 to 230, got {settings.domain}", "multicast.domain = 0")
     if isinstance(plan, ChannelsPlan):
         yield from _plan_groups(settings, plan)
 
@@ -72,31 +72,31 @@ def _interface(name: str) -> Iterator[Problem]:
     flags = flags_of(name)
     there = ", ".join(other for _, other in socket.if_nameindex())
     if flags is None:
-        yield Problem(f"there is no interface {name}", f"multicast.interface = one of {there}")
+        yield Problem(f"interface {name} does not exist", f"multicast.interface = one of {there}")
     elif not flags & _UP:
         yield Problem(f"interface {name} is down", f"ip link set {name} up")
     elif not flags & _MULTICAST and name != "lo":
-        yield Problem(f"interface {name} takes no multicast", f"ip link set {name} multicast on")
+        yield Problem(f"interface {name} does not support multicast", f"ip link set {name} multicast on")
 
 
 def _addresses(settings: DdsSettings) -> Iterator[Problem]:
     try:
         network = IPv4Network(settings.network)
     except ValueError as error:
-        yield Problem(f"multicast.network: {error}", 'such as "239.77.0.0/16"')
+        yield Problem(f"multicast.network: {error}", 'multicast.network = "239.77.0.0/16"')
         return
     if not network.is_multicast:
-        yield Problem(f"{network} is no multicast network", 'multicast.network = "239.77.0.0/16"')
+        yield Problem(f"multicast.network must be multicast, got {network}", 'multicast.network = "239.77.0.0/16"')
     if network.num_addresses - 2 < settings.groups:
         yield Problem(
-            f"{network} has {network.num_addresses - 2} addresses for {settings.groups} groups",
-            "a larger multicast.network or fewer multicast.groups",
+            f"multicast.network {network} has {network.num_addresses - 2} addresses for {settings.groups} groups",
+            "use a larger multicast.network or fewer multicast.groups",
         )
     taken = [at for at in joined_groups(settings.interface) if at in network]
     if taken:
         yield Problem(
             f"another program on {settings.interface} has joined {taken[0]} of {network}",
-            "another multicast.network and multicast.domain, unless it is one of this system",
+            "use another multicast.network and multicast.domain, unless that program belongs to this system",
             fatal=False,
         )
 
@@ -104,7 +104,7 @@ def _addresses(settings: DdsSettings) -> Iterator[Problem]:
 def _plan_groups(settings: DdsSettings, plan: ChannelsPlan) -> Iterator[Problem]:
     most = int(plan.group_of_flow.max(initial=0)) + 1  # and one for what belongs to no flow of the plan
     if most >= settings.groups:
-        yield Problem(f"the plan uses group {most}, {settings.groups} are mapped", f"multicast.groups = {most + 1}")
+        yield Problem(f"plan has group {most}, multicast.groups is {settings.groups}", f"multicast.groups = {most + 1}")
     path = Path("/proc/sys/net/ipv4/igmp_max_memberships")
     limit = int(path.read_text()) if path.exists() else 20
     joins = Counter(names_of(plan.interest.user_names, plan.joins[0]).to_pylist())
@@ -127,16 +127,16 @@ def check_ports(endpoints: Mapping[str, str]) -> Iterator[Problem]:
         if not port.isdigit():
             yield Problem(f"{name} has no port in {at!r}", "tcp://host:port")
         elif at in seen:
-            yield Problem(f"{name} and {seen[at]} both listen at {at}", "a port each")
+            yield Problem(f"{name} and {seen[at]} both listen at {at}", "give each its own port")
         elif not is_free(host, int(port)):
-            yield Problem(f"{name} cannot listen at {at}: the port is taken or the address is not here", "another port")
+            yield Problem(f"{name} cannot listen at {at}: port in use or address not on this host", "use another port")
         seen[at] = name
 
 
 async def check_nats(url: str) -> list[Problem]:
     """Whether NATS answers."""
     try:
-        link = await connect_nats(url)
+        link = await connect_nats(url, patience=3.0)
     except TransportError as error:
         return [Problem(str(error), "start nats-server -js there, or correct nats = ...")]
     try:

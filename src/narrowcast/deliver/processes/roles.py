@@ -33,6 +33,7 @@ from narrowcast.errors import InputError, NarrowcastError, TransportError
 from narrowcast.model.folder import plan_key
 
 log = logging.getLogger(__name__)
+START_S = 30.0  # for NATS, and for a coordinator that sets the system up
 
 
 def _name(given: str | None, role: str) -> str:
@@ -144,17 +145,18 @@ async def _connect(role: str, system: System, stop: asyncio.Event) -> Backbone |
     """A coordinator sets the system up; everybody else waits until one has."""
     found = _public(system) if role == "coordinator" else None
     interface = system.multicast.interface if system.multicast else None
-    waited = 0.0
+    loop = asyncio.get_running_loop()
+    end = loop.time() + START_S
     while not stop.is_set():
         try:
             return await backbone(
-                system.url, name=role, system=system.system, found=found, interface=interface, replicas=system.replicas
-            )
+                system.url, name=role, system=system.system, found=found, interface=interface,
+                replicas=system.replicas, patience=2.0,
+            )  # fmt: skip
         except TransportError as error:
-            if waited >= 30:
+            if loop.time() >= end:
                 raise
-            log.info("%s", error)
-            waited += 0.2
+            log.info("%s is waiting for the system to start: %s", role, error)
             await asyncio.sleep(0.2)
     return None
 

@@ -15,8 +15,8 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 WORDS = {
-    str: "text", int: "a whole number", float: "a number", bool: "true or false", tuple: "a list of texts",
-    Mapping: "a table of texts",
+    str: "a string", int: "a whole number", float: "a number", bool: "true or false", tuple: "a list of strings",
+    Mapping: "a table of strings",
 }  # fmt: skip
 NOT_A_KEY = {"key": False}  # metadata of a field that no file holds
 

@@ -135,7 +135,7 @@ class Supervisor:
                 if process.poll() is not None:
                     raise TransportError(f"{name} did not start: {_last_line(self.data / f'{name}.log')}")
             try:
-                base = await backbone(self.server.url, name="up")
+                base = await backbone(self.server.url, name="up", patience=2.0)
             except TransportError:
                 await _sleep(stop, 0.1)
                 continue

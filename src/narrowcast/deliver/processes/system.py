@@ -20,9 +20,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from narrowcast.deliver.processes.settings import NOT_A_KEY, from_table, to_table, to_toml
-from narrowcast.deliver.transport import Registry
+from narrowcast.deliver.transport import FinalError, Registry
 from narrowcast.deliver.transport.dds.config import DdsSettings
-from narrowcast.errors import InputError, TransportError
+from narrowcast.errors import InputError
 
 KEY = "system"
 FROM_ONE = {"least": 1}
@@ -61,7 +61,7 @@ class SourceSection:
     messages: int = field(default=64, metadata=FROM_ONE)
     bytes: int | None = field(default=None, metadata=FROM_ONE)
     linger_ms: float = field(default=0, metadata=FROM_ZERO)
-    settle_ms: float = field(default=20, metadata=FROM_ZERO)
+    settle_ms: float = field(default=2, metadata=FROM_ZERO)
     heartbeat_ms: float = field(default=250, metadata=FROM_ZERO)
 
 
@@ -144,7 +144,7 @@ class System:
         problems: list[str] = []
         found = from_table(cls, table, problems)
         if path is not None and "nats" not in table:
-            problems.append("nats is missing: the URL of NATS, or a file that holds it")
+            problems.append("nats must be the URL of NATS or a file that holds it, got nothing")
         if problems:
             raise InputError(f"{path or KEY}: {'; '.join(problems)}", name="config", got=str(path))
         return found if path is None else replace(found, folder=path.parent)
@@ -199,8 +199,9 @@ async def agreed(registry: Registry) -> System:
     """What the registry says, or one line if no system was ever started there."""
     found = await registry.get(KEY)
     if found.data is None:
-        raise TransportError("NATS answers, but no narrowcast system has been started on it: narrowcast up PLAN")
+        raise FinalError("NATS answers, but no narrowcast system has been started on it: narrowcast up PLAN")
     try:
         return System.from_toml(found.data.decode())
-    except InputError as error:  # written by another version; a coordinator of this one writes it anew at its start
-        raise TransportError(f"the system in the registry cannot be read: {error}", endpoint=KEY) from None
+    except (InputError, UnicodeDecodeError, RecursionError) as error:
+        # Written by another version, or by nobody; a coordinator of this one writes it anew at its start.
+        raise FinalError(f"the system in the registry cannot be read: {error}", endpoint=KEY) from None

@@ -21,11 +21,13 @@ from typing import Any
 from narrowcast.deliver.routing.audience import Audiences, WantedAt
 from narrowcast.deliver.transport import Address, Link, Multicast, Overlay, Unicast
 from narrowcast.deliver.wire.frame import NO_FLOW
+from narrowcast.errors import InfeasibleError
 from narrowcast.profiles.flow_key import flow_name
 from narrowcast.profiles.parsed import parsed
 from narrowcast.profiles.predicate import predicate
 
 ADDRESSES: dict[str, type[Address]] = {"multicast": Multicast, "overlay": Overlay, "unicast": Unicast, "link": Link}
+MOST_UNPACKED = 32 << 20  # bytes of JSON: a million flows
 KINDS = {type_: name for name, type_ in ADDRESSES.items()}
 
 
@@ -109,14 +111,47 @@ class Routing:
         body["pulse"] = None if self.pulse is None else [KINDS[type(self.pulse)], asdict(self.pulse)]
         body["audiences"] = None if self.audiences is None else self.audiences.to_json()
         body["content"] = {str(c): text for c, text in sorted(self.content.items())}
-        return zlib.compress(json.dumps(body, separators=(",", ":"), sort_keys=True).encode())
+        text = json.dumps(body, separators=(",", ":"), sort_keys=True).encode()
+        if len(text) > MOST_UNPACKED:
+            raise InfeasibleError(
+                f"the routing of a plan must be at most {MOST_UNPACKED} bytes, got {len(text)}", budget="routing"
+            )
+        return zlib.compress(text)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Routing:
+        """What `to_bytes` made; ValueError for anything else, of which no more than `MOST_UNPACKED` is unpacked."""
         try:
-            body = json.loads(zlib.decompress(data))
-        except zlib.error as error:
-            raise ValueError(f"not a packed routing: {error}") from None
+            found = cls._from_body(json.loads(_unpacked(data)))
+        except (KeyError, TypeError, AttributeError, RecursionError, zlib.error) as error:
+            raise ValueError(f"not a packed routing: {error!r:.100}") from None
+        if not found._is_whole():
+            raise ValueError("not a packed routing: a field of it cannot be")
+        return found
+
+    def ready(self) -> Routing:
+        """Itself, with every profile parsed that `route` needs: KeyError or ProfileError if one is not there."""
+        if self.content:
+            self._content  # noqa: B018
+        if self.audiences is not None:
+            self._wanted_at  # noqa: B018
+        return self
+
+    def _is_whole(self) -> bool:
+        """Whether everything is of its type, and every channel that is taken has an address."""
+        texts = (self.profiles, self.edges, self.gateways)
+        lists = (self.rest, *self.taken.values(), *(channels for _, channels in self.flows))
+        names = (*self.key, *self.filters, *self.content.values(), *(name for name, _ in self.flows))
+        return (
+            all(type(channel) is int for channels in lists for channel in channels)
+            and all(type(name) is str for name in names)
+            and all(type(known) is dict and all(type(text) is str for text in known.values()) for known in texts)
+            and all(0 <= channel <= NO_FLOW for channel in self.addresses)
+            and all(channel in self.addresses for channels in self.taken.values() for channel in channels)
+        )
+
+    @classmethod
+    def _from_body(cls, body: dict[str, Any]) -> Routing:
         return cls(
             addresses={int(c): _address(kind, parts) for c, (kind, parts) in body["addresses"].items()},
             taken={name: tuple(channels) for name, channels in body["taken"].items()},
@@ -136,10 +171,23 @@ class Routing:
 _PLAIN = ("taken", "key", "flows", "rest", "profiles", "edges", "gateways", "filters")
 
 
+def _unpacked(data: bytes) -> bytes:
+    unpacker = zlib.decompressobj()
+    found = unpacker.decompress(data, MOST_UNPACKED)
+    if not unpacker.eof:
+        raise ValueError(f"not a packed routing, or one of more than {MOST_UNPACKED} bytes")
+    return found
+
+
 def _address(kind: str, parts: dict[str, Any]) -> Address:
     if kind == "overlay":
-        return Overlay(parts["root"], tuple((u, v) for u, v in parts["links"]))
-    return ADDRESSES[kind](**parts)
+        found: Address = Overlay(parts["root"], tuple((u, v) for u, v in parts["links"]))
+        values = [parts["root"], *(broker for link in parts["links"] for broker in link)]
+    else:
+        found, values = ADDRESSES[kind](**parts), list(parts.values())
+    if not all(type(value) is (int if kind == "multicast" else str) for value in values):
+        raise TypeError(f"no {kind} address: {parts!r:.80}")
+    return found
 
 
 def nothing() -> Routing:

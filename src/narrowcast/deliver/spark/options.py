@@ -71,7 +71,7 @@ def known(given: Mapping[str, str], allowed: Iterable[str]) -> dict[str, str]:
         if name not in names and name not in SPARKS_OWN:
             close = get_close_matches(name, names, n=1)
             raise InputError(
-                f"narrowcast has no option {name!r}; there are {', '.join(names.values())}",
+                f"option must be one of {', '.join(names.values())}, got {name!r}",
                 name=name,
                 allowed=tuple(names.values()),
                 hint=f"did you mean {names[close[0]]}?" if close else None,
@@ -83,7 +83,7 @@ def _whole(name: str, text: str | None, least: int) -> int | None:
     if text is None:
         return None
     if not text.strip().isdecimal() or int(text) < least:
-        raise InputError(f"{name} must be a whole number from {least} on, got {text!r}", name=name, got=text)
+        raise InputError(f"{name} must be a whole number of at least {least}, got {text!r}", name=name, got=text)
     return int(text)
 
 

@@ -68,7 +68,7 @@ class Scan:
         if at < should and self.options.fail_on_loss:
             raise TransportError(
                 f"entries {at + 1} to {should} of shard {shard} are no longer in the log; "
-                "start at a later place, or set failOnDataLoss to false to go on without them",
+                "start at a later entry, or set failOnDataLoss to false to continue without them",
                 endpoint=f"shard {shard}",
             )
 

@@ -199,7 +199,7 @@ class BatchSink:
         first, _ = await self._log.bounds(decided.shard)
         if first > decided.last + 1:
             raise TransportError(
-                f"batch {decided.batch} of {self.name} was begun, and since then the log has dropped entries: "
+                f"batch {decided.batch} of {self.name} was started, and since then the log has dropped entries: "
                 "it is unknown whether the batch was published. Give the log more room, or start with a new checkpoint",
                 endpoint=self.name,
             )

@@ -9,18 +9,21 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from narrowcast.deliver.routing.address import Address, Link, Overlay
-from narrowcast.deliver.transport.protocols import ConflictError, Entry, Receive, Stretch, Value
+from narrowcast.deliver.transport.protocols import ConflictError, Entry, FinalError, Receive, Stretch, Value
 
 
 class MemoryLog:
     """A log for each shard that is asked for. Every dedup id is known for ever."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = 8 << 20) -> None:
+        self.most_bytes = most_bytes
         self._entries: dict[int, list[bytes]] = {}
         self._known: dict[tuple[int, str], int] = {}
         self._grown = asyncio.Condition()
 
     async def append(self, shard: int, data: bytes, *, dedup: str) -> int:
+        if len(data) > self.most_bytes:
+            raise FinalError(f"an entry must be at most {self.most_bytes} bytes, got {len(data)}")
         async with self._grown:
             known = self._known.get((shard, dedup))
             if known is None:

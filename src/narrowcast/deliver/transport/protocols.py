@@ -55,11 +55,23 @@ class ConflictError(TransportError):
     """The key has another revision than the writer thought: somebody else wrote first."""
 
 
+class FinalError(TransportError):
+    """The answer is no, however often one asks."""
+
+
 class Log(Protocol):
     """The durable log, one sequence of entries per shard."""
 
+    @property
+    def most_bytes(self) -> int:
+        """The largest entry it takes."""
+        ...
+
     async def append(self, shard: int, data: bytes, *, dedup: str) -> int:
-        """Write one entry; its sequence number once it is durable. TransportError: it may or may not be there."""
+        """Write one entry; its sequence number once it is durable. TransportError: it may or may not be there.
+
+        FinalError: it is not there and never will be.
+        """
         ...
 
     async def read(self, shard: int, after: int, *, most: int, upto: int | None = None) -> Stretch:

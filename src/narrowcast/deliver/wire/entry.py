@@ -22,6 +22,7 @@ _START = Struct(">2sBB")
 _BATCH = Struct(">2sBBBQH")
 _MARKER = Struct(">2sBBI")
 _SIZE = Struct(">I")
+ENTRY_BYTES = _BATCH.size + 255 + 2 * _SIZE.size  # what an entry of one message takes beside it, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,7 @@ def encode_entry(entry: Batch | Marker) -> bytes:
     if isinstance(entry, Marker):
         body = _MARKER.pack(MAGIC, VERSION, MARKER, entry.epoch)
         return body + _SIZE.pack(crc32(body))
-    name = entry.publisher.encode()
-    if len(name) > 255:
-        raise InputError(f"the publisher's name must have at most 255 bytes, got {len(name)}", name="publisher")
+    name = publisher_bytes(entry.publisher)
     if len(entry.payloads) > MOST:
         raise InputError(f"a batch must have at most {MOST} messages, got {len(entry.payloads)}", name="messages")
     parts = [_BATCH.pack(MAGIC, VERSION, BATCH, len(name), entry.number, len(entry.payloads)), name]
@@ -59,6 +58,14 @@ def encode_entry(entry: Batch | Marker) -> bytes:
         parts += (_SIZE.pack(len(payload)), payload)
     body = b"".join(parts)
     return body + _SIZE.pack(crc32(body))
+
+
+def publisher_bytes(name: str) -> bytes:
+    """A publisher's name as entries have it; InputError if it is too long."""
+    found = name.encode()
+    if len(found) > 255:
+        raise InputError(f"the publisher's name must have at most 255 bytes, got {len(found)}", name="publisher")
+    return found
 
 
 def decode_entry(data: bytes) -> Batch | Marker | Malformed:

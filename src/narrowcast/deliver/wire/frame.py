@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from struct import Struct
+from struct import error as struct_error
 from typing import NamedTuple
 from zlib import crc32
 
@@ -33,7 +34,7 @@ _LATELY = Struct(">IQ")
 _CHECK = Struct("<I")  # this way round, the checksum of whatever ends with its checksum is always the same
 FRAME_BYTES = HEAD.size + _CHECK.size  # a frame without messages
 MESSAGE_BYTES = _MESSAGE.size  # and what each takes beside its payload
-_WHOLE = 0x2144DF1C
+WHOLE = 0x2144DF1C  # the checksum of any frame that is as it was sent
 _DATA = MAGIC + bytes((VERSION, DATA))
 _COUNT, _SINGLE = slice(HEAD.size - 2, HEAD.size), b"\0\1"
 
@@ -100,10 +101,10 @@ def encode(what: Frame | Attach | Pulse) -> bytes:
     >>> decode(encode(Frame(0, 7, 1, 0, 65537, (Carried(65537, 3, b"{}"),)))).messages
     ((65537, 3, b'{}'),)
     """
-    if isinstance(what, Frame):
-        body = _frame_bytes(what)
-    else:
-        body = _pulse_bytes(what) if isinstance(what, Pulse) else _attach_bytes(what)
+    try:
+        body = _body(what)
+    except struct_error as error:
+        raise InputError(f"a frame's numbers must fit their fields: {error}", name="frame") from None
     if len(body) + _CHECK.size > MOST_BYTES:
         raise InputError(f"a frame must have at most {MOST_BYTES} bytes, got {len(body)}", name="frame", got=len(body))
     return body + _CHECK.pack(crc32(body))
@@ -120,7 +121,7 @@ def decode(data: bytes) -> Frame | Attach | Pulse | Malformed:
         return Malformed("magic")
     if version != VERSION:
         return Malformed("version")
-    if crc32(data) != _WHOLE:
+    if crc32(data) != WHOLE:
         return Malformed("checksum")
     size = len(data) - _CHECK.size
     if kind == DATA:
@@ -143,7 +144,7 @@ def decode_many(packets: Iterable[bytes]) -> list[Frame | Attach | Pulse | Malfo
     last: dict[tuple[int, int, int], _Run] = {}
     others: list[Frame | Attach | Pulse | Malformed] = []
     for data in packets:
-        if data[:4] != _DATA or not HEAD.size + _CHECK.size <= len(data) <= MOST_BYTES or crc32(data) != _WHOLE:
+        if data[:4] != _DATA or not HEAD.size + _CHECK.size <= len(data) <= MOST_BYTES or crc32(data) != WHOLE:
             others.append(decode(data))
             continue
         if data[_COUNT] == _SINGLE and len(data) >= _ONE.size + _CHECK.size:
@@ -165,6 +166,12 @@ def decode_many(packets: Iterable[bytes]) -> list[Frame | Attach | Pulse | Malfo
             run = last[key] = _Run(key, after, upto, found)
             runs.append(run)
     return [Frame(*run.key, run.after, run.upto, tuple(run.messages)) for run in runs] + others
+
+
+def _body(what: Frame | Attach | Pulse) -> bytes:
+    if isinstance(what, Frame):
+        return _frame_bytes(what)
+    return _pulse_bytes(what) if isinstance(what, Pulse) else _attach_bytes(what)
 
 
 @dataclass(slots=True)

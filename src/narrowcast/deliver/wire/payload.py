@@ -1,4 +1,7 @@
-"""A message's attributes as bytes and back: JSON, with a tag where JSON has no type of its own."""
+"""A message's attributes as bytes and back: JSON, with a tag where JSON has no type of its own.
+
+What is encoded here comes out of the decoder the same, at every hop; `sendable` refuses whatever would not.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,52 @@ import binascii
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from narrowcast.deliver.wire.frame import Malformed
+from narrowcast.deliver.wire.frame import FRAME_BYTES, MESSAGE_BYTES, MOST_BYTES, Malformed
+from narrowcast.deliver.wire.sendable import MOST_DIGITS, is_tagged, sendable
 from narrowcast.errors import InputError
+
+MOST_PAYLOAD = MOST_BYTES - FRAME_BYTES - MESSAGE_BYTES  # a message alone in its frame
 
 _ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)
+_SIMPLE = frozenset((str, int, float, bool, type(None)))
+_NAMES = frozenset((str,))
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _PLAIN = json.JSONDecoder()
 # Between payloads that are decoded together. Nobody can guess it, so none can pass for another number of them.
 _MARK = (1 << 62) | secrets.randbits(62)
 _BETWEEN = b",%d," % _MARK
 
 
-def encode_payload(message: Mapping[str, Any]) -> bytes:
-    """The bytes of a message. Moments are whole microseconds in UTC; without a zone they are UTC.
+def encode_payload(message: Mapping[str, Any], most: int = MOST_PAYLOAD) -> bytes:
+    """The bytes of a message; InputError if they are too many, or would not come out as they went in.
+
+    Moments are whole microseconds in UTC; without a zone they are UTC.
 
     >>> encode_payload({"symbol": "IBM", "price": 101.5})
     b'{"symbol":"IBM","price":101.5}'
     """
+    data = _simple(message) if type(message) is dict else None
+    if data is None:
+        data = _ENCODER.encode(sendable(message, most)).encode()
+    if len(data) > most:
+        raise InputError(f"message must be at most {most} bytes, got {len(data)}", name="message", got=len(data))
+    return data
+
+
+def _simple(message: dict[Any, Any]) -> bytes | None:
+    """The bytes of a message that nothing can be wrong with, without a look at each value; None for any other."""
+    if not (_SIMPLE.issuperset(map(type, message.values())) and _NAMES.issuperset(map(type, message))):
+        return None
     try:
-        return _ENCODER.encode(message if type(message) is dict else dict(message)).encode()
-    except (TypeError, ValueError) as error:
-        raise InputError(f"a message cannot be sent: {error}", name="message", got=message) from None
+        data = _ENCODER.encode(message).encode()
+    except ValueError:  # half a character, or a number without an end
+        return None
+    return data if len(data) <= MOST_DIGITS and b'"$' not in data else None
 
 
 def decode_payload(data: bytes) -> dict[str, Any] | Malformed:
@@ -66,33 +90,13 @@ def decode_payloads(data: Sequence[bytes]) -> list[dict[str, Any] | Malformed]:
     return [decode_payload(each) for each in data]
 
 
-def _default(value: Any) -> Any:
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return {"$time": (moment - _ZERO) // _MICRO}
-    if isinstance(value, date):
-        return {"$time": (datetime(value.year, value.month, value.day, tzinfo=UTC) - _ZERO) // _MICRO}
-    if isinstance(value, Decimal):
-        return {"$decimal": str(value)}
-    if isinstance(value, bytes):
-        return {"$bytes": base64.b64encode(value).decode()}
-    if hasattr(value, "tolist"):
-        return value.tolist()  # NumPy's scalars and arrays
-    raise TypeError(f"an attribute cannot be of type {type(value).__name__}")
-
-
 def _untagged(found: dict[str, Any]) -> Any:
-    if len(found) != 1:
+    if not is_tagged(found):
         return found
-    tag, value = next(iter(found.items()))
-    if tag == "$time" and isinstance(value, int):
+    ((tag, value),) = found.items()
+    if tag == "$time":
         return _ZERO + value * _MICRO
-    if tag == "$decimal" and isinstance(value, str):
-        return Decimal(value)
-    if tag == "$bytes" and isinstance(value, str):
-        return base64.b64decode(value, validate=True)
-    return found
+    return Decimal(value) if tag == "$decimal" else base64.b64decode(value, validate=True)
 
 
-_ENCODER = json.JSONEncoder(default=_default, separators=(",", ":"), ensure_ascii=False)
 _TAGGED = json.JSONDecoder(object_hook=_untagged)

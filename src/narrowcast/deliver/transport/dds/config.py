@@ -38,10 +38,10 @@ class DdsSettings:
         network = IPv4Network(self.network)
         if not 0 <= group < min(self.groups, network.num_addresses - 2):
             raise InputError(
-                f"group {group} is not among the {self.groups} groups of {self.network}",
+                f"group must be one of the {self.groups} groups of {self.network}, got {group}",
                 name="group",
                 got=group,
-                hint="raise multicast.groups and start again: the mapping is fixed while it runs",
+                hint="raise multicast.groups and restart: the mapping is fixed while the system runs",
             )
         return str(IPv4Address(int(network.network_address) + 1 + group))
 

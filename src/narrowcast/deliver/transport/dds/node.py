@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any
 
 from narrowcast.deliver.transport.dds.config import DdsSettings, configuration
+from narrowcast.deliver.transport.dds.loopback import kept_to
 from narrowcast.deliver.transport.extra import engine
 from narrowcast.errors import TransportError
 
@@ -41,7 +42,8 @@ class DdsNode:
         )
         self._wait_ns = util.duration(milliseconds=200)
         try:
-            self.participant = domain.DomainParticipant(settings.domain)
+            with kept_to(settings.interface):
+                self.participant = domain.DomainParticipant(settings.domain)
             self.topic = topic.Topic(self.participant, TOPIC, _bytes_type(), qos=self._qos)
             self.waitset = core.WaitSet(self.participant)
             self.guard = core.GuardCondition(self.participant)
@@ -119,7 +121,8 @@ def _open_domain(settings: DdsSettings) -> None:
     with _lock:
         known = _domains.get(settings.domain)
         if known is None:
-            entity = engine("cyclonedds.domain").Domain(settings.domain, text)
+            with kept_to(settings.interface):
+                entity = engine("cyclonedds.domain").Domain(settings.domain, text)
             _domains[settings.domain] = (text, entity, 1)
         elif known[0] != text:
             raise TransportError(

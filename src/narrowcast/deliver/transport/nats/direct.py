@@ -73,7 +73,7 @@ class _Batch:
             if status in ("204", "404"):
                 self.done.set_result(None)
             else:
-                self.done.set_exception(TransportError(f"the log refused to be read (status {status})"))
+                self.done.set_exception(TransportError(f"the log refused the read (status {status})"))
 
 
 def why(error: BaseException) -> str:

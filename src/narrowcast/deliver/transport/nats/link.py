@@ -10,10 +10,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from narrowcast.deliver.transport.extra import engine
+from narrowcast.deliver.transport.protocols import FinalError
+from narrowcast.deliver.transport.retry import PATIENCE_S, retried
 from narrowcast.errors import TransportError
 
 log = logging.getLogger(__name__)
 CLOSE_S = 5.0
+ANSWER_S = 5  # for each step of connecting
+IN_USE, NO_CLUSTER = 10058, 10074
 
 
 class NatsLink:
@@ -44,6 +48,13 @@ class NatsLink:
 
         await self.nc.subscribe(f"{self.system}.{subject}", cb=take)
 
+    async def replicate(self, stream: str, replicas: int) -> None:
+        """Keep a stream that is there on at least so many servers."""
+        found = (await self.js.stream_info(stream)).config
+        if (found.num_replicas or 1) < replicas:
+            found.num_replicas = replicas
+            await self.js.update_stream(found)
+
     async def _reconnected(self) -> None:
         self.reconnects += 1
         for call in list(self._again):
@@ -55,8 +66,13 @@ class NatsLink:
                 await asyncio.wait_for(self.nc.close(), CLOSE_S)
 
 
-async def connect_nats(url: str, *, system: str = "nc", name: str = "", timeout: float = 3.0) -> NatsLink:
-    """Connect, or say in one line why not. Once connected it reconnects for ever."""
+async def connect_nats(url: str, *, system: str = "nc", name: str = "", patience: float = PATIENCE_S) -> NatsLink:
+    """Connect, trying for `patience` seconds, or say in one line why not. Once connected it reconnects for ever."""
+    return await retried(lambda: dial(url, system=system, name=name), endpoint(url), patience)
+
+
+async def dial(url: str, *, system: str = "nc", name: str = "") -> NatsLink:
+    """Try once to connect. FinalError: NATS answers and does not let us in."""
     nats = engine("nats")
     place = endpoint(url)
     link: list[NatsLink] = []
@@ -66,30 +82,42 @@ async def connect_nats(url: str, *, system: str = "nc", name: str = "", timeout:
             await link[0]._reconnected()
 
     async def failed(error: Exception) -> None:
-        log.info("NATS at %s: %s", place, error or type(error).__name__)
+        if not link:
+            raise error  # the library would go on for ever, without a pause that grows
+        log.info("NATS connection error at %s: %s", place, error or type(error).__name__)
 
+    connection = nats.NATS()
     try:
-        connection = await asyncio.wait_for(
-            nats.connect(
-                servers=[part.strip() for part in url.split(",")],
-                name=name,
-                allow_reconnect=True,
-                max_reconnect_attempts=-1,
-                reconnect_time_wait=0.1,
-                connect_timeout=1,
-                ping_interval=5,
-                max_outstanding_pings=2,
-                pending_size=64 << 20,
-                reconnected_cb=reconnected,
-                error_cb=failed,
-            ),
-            timeout,
+        await connection.connect(
+            servers=[part.strip() for part in url.split(",")],
+            name=name,
+            allow_reconnect=True,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=0.1,
+            connect_timeout=ANSWER_S,
+            ping_interval=5,
+            max_outstanding_pings=2,
+            pending_size=64 << 20,
+            reconnected_cb=reconnected,
+            error_cb=failed,
         )
-    except (TimeoutError, OSError, nats.errors.Error) as error:
+    except BaseException as error:
+        with suppress(Exception):
+            await connection.close()
+        if not isinstance(error, TimeoutError | OSError | nats.errors.Error):
+            raise
         why = str(error) or "no answer"
-        raise TransportError(f"cannot reach NATS at {place}: {why}", endpoint=place) from None
+        kind = FinalError if "authorization" in why.lower() else TransportError
+        raise kind(f"cannot reach NATS at {place}: {why}", endpoint=place) from None
     link.append(NatsLink(connection, system))
     return link[0]
+
+
+def refusal(what: str, error: BaseException, place: str) -> TransportError:
+    """That NATS refused to set something up, and whether it is worth another try."""
+    why = getattr(error, "description", None) or str(error) or type(error).__name__
+    kind = FinalError if getattr(error, "err_code", None) == NO_CLUSTER else TransportError
+    return kind(f"NATS refused {what}: {why}", endpoint=place)
 
 
 def endpoint(url: str) -> str:

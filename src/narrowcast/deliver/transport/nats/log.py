@@ -14,12 +14,13 @@ from typing import Any
 
 from narrowcast.deliver.transport.extra import engine
 from narrowcast.deliver.transport.nats.direct import DirectGet, why
-from narrowcast.deliver.transport.nats.link import NatsLink
-from narrowcast.deliver.transport.protocols import ConflictError, Entry, Stretch
+from narrowcast.deliver.transport.nats.link import IN_USE, NatsLink, refusal
+from narrowcast.deliver.transport.protocols import ConflictError, Entry, FinalError, Stretch
 from narrowcast.errors import TransportError
 
 WINDOW = 120.0  # seconds for which the server knows repeats
-IN_USE, WRONG_LAST = 10058, 10071
+WRONG_LAST, TOO_LARGE = 10071, 10054
+HEADERS = 1024  # bytes of a message to NATS that its headers may take
 
 
 class NatsLog:
@@ -49,10 +50,7 @@ class NatsLog:
             try:
                 await self._make(config)
             except (errors.Error, engine("nats").errors.Error, TimeoutError) as error:
-                description = getattr(error, "description", None)
-                raise TransportError(
-                    f"NATS refused the log: {description or why(error)}", endpoint=config.name
-                ) from None
+                raise refusal("the log", error, config.name) from None
         await self._direct.start()
 
     async def _make(self, config: Any) -> None:
@@ -62,22 +60,36 @@ class NatsLog:
         except engine("nats.js.errors").BadRequestError as error:
             if error.err_code != IN_USE:
                 raise
+            await self._link.replicate(config.name, self._replicas)
             found = (await self._link.js.stream_info(config.name)).config
             if set(found.subjects or ()) != set(config.subjects):
                 found.subjects, found.republish = config.subjects, config.republish
                 await self._link.js.update_stream(found)
 
+    @property
+    def most_bytes(self) -> int:
+        """As the server we are connected to says."""
+        return int(self._link.nc.max_payload) - HEADERS
+
     async def append(self, shard: int, data: bytes, *, dedup: str) -> int:
         nats = engine("nats")
+        self._check_size(shard, data)
         try:
             ack = await self._link.js.publish(
                 self._subject(shard), data, timeout=self._timeout, headers={"Nats-Msg-Id": dedup}
             )
         except (nats.errors.Error, TimeoutError, OSError) as error:
-            raise TransportError(
-                f"the log did not accept the entry: {why(error)}", endpoint=self._stream(shard)
-            ) from None
+            kind = FinalError if getattr(error, "err_code", None) == TOO_LARGE else TransportError
+            raise kind(f"the log did not accept the entry: {why(error)}", endpoint=self._stream(shard)) from None
         return int(ack.seq)
+
+    def _check_size(self, shard: int, data: bytes) -> None:
+        if len(data) > self.most_bytes:
+            raise FinalError(
+                f"an entry of the log must be at most {self.most_bytes} bytes, got {len(data)}",
+                endpoint=self._stream(shard),
+                limit=self.most_bytes,
+            )
 
     async def append_next(self, shard: int, data: bytes, *, chain: str, after: int) -> int:
         """Append to a chain whose last entry is `after` (0: it has none); ConflictError if it is not.

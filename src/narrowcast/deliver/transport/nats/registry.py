@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from narrowcast.deliver.transport.extra import engine
-from narrowcast.deliver.transport.nats.link import NatsLink
+from narrowcast.deliver.transport.nats.link import IN_USE, NatsLink, refusal
 from narrowcast.deliver.transport.protocols import ConflictError, Value
 from narrowcast.errors import TransportError
 
@@ -27,11 +27,19 @@ class NatsRegistry:
         api, nats = engine("nats.js.api"), engine("nats")
         config = api.KeyValueConfig(bucket=self._link.system, history=1, replicas=self._replicas)
         try:
-            self._kv = await self._link.js.create_key_value(config)
-        except engine("nats.js.errors").BadRequestError:
-            self._kv = await self._link.js.key_value(self._link.system)
+            self._kv = await self._bucket(config)
         except (nats.errors.Error, TimeoutError) as error:
-            raise TransportError(f"NATS refused the registry: {error}", endpoint=self._link.system) from None
+            raise refusal("the registry", error, self._link.system) from None
+
+    async def _bucket(self, config: Any) -> Any:
+        """A bucket that is there, made by somebody who did not know how many replicas there should be, gets them."""
+        try:
+            return await self._link.js.create_key_value(config)
+        except engine("nats.js.errors").BadRequestError as error:
+            if error.err_code != IN_USE:
+                raise
+            await self._link.replicate(f"KV_{config.bucket}", self._replicas)
+            return await self._link.js.key_value(config.bucket)
 
     async def get(self, key: str) -> Value:
         errors = engine("nats.js.errors")

@@ -118,7 +118,7 @@ class NatsServer:
             if self.process.poll() is not None:
                 lines = (self.folder / "nats.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
                 raise TransportError(
-                    f"nats-server stopped at once: {lines[-1] if lines else 'it wrote nothing to its log'}",
+                    f"nats-server exited at start: {lines[-1] if lines else 'it wrote nothing to its log'}",
                     endpoint=f"{self.host}:{port}",
                 )
             if await _answers(self.host, port):

@@ -1,0 +1,58 @@
+"""Keeping Cyclone DDS to loopback where it is told to use loopback.
+
+Whatever its configuration says, it binds the sockets it receives at to every address of the host, so that packets from
+other hosts would get in. Linux lets a process tie its sockets to a device; then nothing else reaches them.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+LOOPBACK = "lo"
+_FDS = Path("/proc/self/fd")
+
+
+@contextmanager
+def kept_to(interface: str) -> Iterator[None]:
+    """Sockets for UDP that are opened in this block receive from loopback only, if that is the interface."""
+    before = _open_to_all() if interface == LOOPBACK else set()
+    yield
+    if interface == LOOPBACK:
+        for number in _open_to_all() - before:
+            _tie(number)
+
+
+def _open_to_all() -> set[int]:
+    """The file descriptors of this process that are UDP sockets bound to every address."""
+    names = [int(path.name) for path in _FDS.iterdir()] if _FDS.is_dir() else []
+    return {number for number in names if _is_open_to_all(number)}
+
+
+def _is_open_to_all(number: int) -> bool:
+    with suppress(OSError), _borrowed(number) as found:
+        udp = found.family == socket.AF_INET and found.type == socket.SOCK_DGRAM
+        return udp and found.getsockname()[0] == "0.0.0.0" and found.getsockname()[1] != 0
+    return False
+
+
+@contextmanager
+def _borrowed(number: int) -> Iterator[socket.socket]:
+    """The socket of a file descriptor, which stays open; OSError if it is none."""
+    found = socket.socket(fileno=number)
+    try:
+        yield found
+    finally:
+        found.detach()
+
+
+def _tie(number: int) -> None:
+    try:
+        with _borrowed(number) as found:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, LOOPBACK.encode())
+    except OSError as error:
+        log.warning("a UDP socket of multicast cannot be tied to %s and is open to other hosts: %s", LOOPBACK, error)
