@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def test_a_bad_subscription_is_set_aside_and_counted(messages: Path, tmp_path: P
     result = json.loads(captured.out)
     assert (result["profiles"], result["set_aside"]) == (1, 2)
     assert "row 2: the profile ends too early" in " ".join(captured.err.split())
-    assert "row 3: the profile is missing" in " ".join(captured.err.split())
+    assert "row 3: profile must be text, got None" in " ".join(captured.err.split())
 
 
 def test_people_see_a_table(messages: Path, capsys) -> None:
@@ -94,3 +95,21 @@ def test_help_teaches(command: list[str], capsys) -> None:
 def test_version_is_printed(capsys) -> None:
     assert cli.run(["--version"]) == 0
     assert capsys.readouterr().out.strip() == f"narrowcast {narrowcast.__version__}"
+
+
+def test_a_profile_that_does_not_fit_is_set_aside_and_an_absent_column_is_said(tmp_path: Path, capsys) -> None:
+    log, path = tmp_path / "messages.csv.gz", tmp_path / "subscriptions.csv"
+    log.write_bytes(gzip.compress(b'symbol,price\nIBM,"101"\nIBM,""\nMSFT,150\n'))
+    path.write_text("subscriber,profile\nann,price > 100\nbob,price = 'high'\ncid,Symbol = 'IBM'\n")
+    assert cli.run(["match", str(log), "--subscriptions", str(path), "--json"]) == 0
+    captured = capsys.readouterr()
+    result, said = json.loads(captured.out), " ".join(captured.err.split())
+    assert (result["profiles"], result["set_aside"], result["pairs"], result["matched_nothing"]) == (2, 1, 2, 1)
+    assert "row 2: bob compares the column 'price' with text, but it holds a number: price = 'high'" in said
+    assert "no column 'Symbol', so it is null in 1 profile: cid (did you mean 'symbol'?)" in said
+    assert "1 of 2 profiles matched no message: Symbol = 'IBM' (cid)" in said
+
+
+def test_a_url_for_out_is_refused(messages: Path, capsys) -> None:
+    assert cli.run(["match", str(messages), "--profile", "price > 1", "--out", "s3a://bucket/pairs.parquet"]) == 2
+    assert "out must be a folder on this machine, got s3a://bucket/pairs.parquet" in capsys.readouterr().err

@@ -184,7 +184,7 @@ def test_text_tables_are_typed_and_missing_columns_named(spark: Any, inputs: Any
     (tmp_path / "short.csv").write_text("x\n1\n")
     with pytest.raises(InputError, match="no column 'y', which query q0 of c0"):
         answer(spark, (inputs[0], tmp_path / "short.csv"), tmp_path / "out2")
-    with pytest.raises(InputError, match="already there"):
+    with pytest.raises(InputError, match="already exists"):
         answer(spark, inputs, tmp_path / "out")
 
 

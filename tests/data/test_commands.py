@@ -38,18 +38,28 @@ def test_measure_writes_a_folder_and_says_what_is_in_it(tmp_path: Path) -> None:
         (("measure", "tables", "--out", "out", "--half-life-s", "-1"), "half_life_s must be above 0, got -1.0"),
         (
             ("measure", "tables", "--out", "out", "--type", "price=money"),
-            "--type expects NAME=TYPE, e.g. price=double; got",
+            "the type of 'price' must be one of bigint (int, integer, long, int64), double",
         ),
         (
             ("measure", "tables", "--out", "out", "--key", "a,,b"),
-            "expected column names such as symbol,venue; got 'a,,b'",
+            "columns must be names such as symbol,venue, got 'a,,b'",
         ),
-        (("replay", "plan", "log.parquet"), "give either --subscriptions or --interest"),
-        (("measure", "tables", "--out", "out", "--key", "a", "--classes"), "--key and --classes exclude each other"),
+        (("replay", "plan", "log.parquet"), "replay needs exactly one of --subscriptions and --interest"),
+        (("measure", "tables", "--out", "out", "--key", "a", "--classes"), "--key and --classes cannot be used"),
         (
             ("measure", "log", "--out", "out", "--key", "symbl"),
             "got 'symbl'; they have symbol, price (did you mean",
         ),
+        (("measure", "log", "--out", "out", "--type", "double"), "--type must be NAME=TYPE, e.g. price=double"),
+        (
+            ("measure", "log", "--out", "out", "--type", "Price=int"),
+            "got 'Price'; they have symbol, price (did you mean",
+        ),
+        (("measure", "log", "--out", "out", "--grid", "prise"), "grid must be columns of the messages, got 'prise'"),
+        (("measure", "log", "--out", "out"), "nothing can be measured from messages alone"),
+        (("measure", "log", "--out", "s3a://b/out"), "out must be a folder on this machine, got s3a://b/out"),
+        (("replay", "plan", "m.csv", "--interest", "i.csv", "--out", "hdfs://h/o"), "on this machine, got hdfs://h/o"),
+        (("answer", "q.csv", "t.csv", "--out", "gs://b/o"), "out must be a folder on this machine, got gs://b/o"),
     ],
 )
 def test_what_cannot_be_used_is_said_in_one_line_before_spark_starts(
@@ -83,7 +93,7 @@ def test_channels_are_planned_on_spark_when_asked(tmp_path: Path) -> None:
 def test_limits_are_refused_on_spark_before_it_starts(tmp_path: Path) -> None:
     done = narrowcast("plan", "channels", "f.csv", "i.csv", "--master", "local[1]", "--time-limit", "5")
     assert done.returncode == 1
-    assert "limits and time limits are not kept on Spark" in done.stderr
+    assert "Spark does not support limits or time limits yet" in done.stderr
 
 
 @pytest.mark.spark

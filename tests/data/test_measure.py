@@ -230,7 +230,7 @@ def test_a_run_that_fails_leaves_nothing_and_the_next_one_completes(spark: Any, 
     measure_folder(spark, inputs, out)
     assert read(out, "audiences").n_flows.tolist() == [2]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["flows.csv", "interest.csv", "out"]
-    with pytest.raises(InputError, match="is already there"):
+    with pytest.raises(InputError, match="already exists"):
         measure_folder(spark, inputs, out)
     measure_folder(spark, inputs, out, overwrite=True)
     assert read_manifest(out)["tables"]["audiences"] == 1

@@ -69,7 +69,7 @@ def test_what_is_no_result_is_not_replaced(tmp_path: Path) -> None:
     assert (out / "mine.txt").read_text() == "precious"
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(InputError, match="a file where a folder"), writing(file, overwrite=True):
+    with pytest.raises(InputError, match="out must be a folder, got a file"), writing(file, overwrite=True):
         pass
 
 

@@ -84,5 +84,5 @@ def test_interest_in_whole_flows_can_stand_for_profiles(spark: Any, folder: Path
 def test_a_key_the_messages_lack_is_one_line(spark: Any, folder: Path) -> None:
     with pytest.raises(InputError, match="no column 'topic' to make flows of"):
         replay(spark, folder, folder / "messages.parquet", key=("topic",), interest=folder / "messages.parquet")
-    with pytest.raises(InputError, match="give either subscriptions or interest"):
+    with pytest.raises(InputError, match="exactly one of subscriptions and interest"):
         replay(spark, folder, folder / "messages.parquet", key=("flow",))

@@ -101,7 +101,7 @@ def test_a_broken_tree_stops_with_its_row(tmp_path: Path, rows: str, says: str) 
     [
         ("", "", "nothing to plan"),
         ("A,1\n", "B,x\n", "nothing to plan"),
-        ("A,1e308\nB,1e308\n", "A,x\nB,y\n", "so large"),
+        ("A,1e308\nB,1e308\n", "A,x\nB,y\n", "too large"),
     ],
 )
 def test_no_wishes_and_huge_rates_stop_with_one_line(tmp_path: Path, flows: str, pairs: str, says: str) -> None:

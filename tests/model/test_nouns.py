@@ -32,11 +32,11 @@ def test_interest_from_any_pairs_is_the_set_of_them(pairs: list[tuple[int, int]]
 @pytest.mark.parametrize(
     ("flow", "user", "rates", "says"),
     [
-        ([0, 3], [0, 0], [1.0, 1.0], r"flow\[1\] is 3"),
-        ([0, -1], [0, 0], [1.0, 1.0], r"flow\[1\] is -1"),
-        ([0], [0, 1], [1.0], "pairs"),
-        ([0], [0], [-1.0], r"rates\[0\] is -1"),
-        ([0], [0], [float("nan")], r"rates\[0\] is nan"),
+        ([0, 3], [0, 0], [1.0, 1.0], r"flow\[1\] must be .* below 2, got 3"),
+        ([0, -1], [0, 0], [1.0, 1.0], r"flow\[1\] must be .* got -1"),
+        ([0], [0, 1], [1.0], "flow and user must have the same length, got 1 and 2"),
+        ([0], [0], [-1.0], r"rates\[0\] must be .* got -1"),
+        ([0], [0], [float("nan")], r"rates\[0\] must be .* got nan"),
         ([0.5], [0], [1.0], "whole numbers"),
         ([[0]], [0], [1.0], "1-d"),
         ([0], [0], ["fast"], "must be numbers"),
@@ -98,7 +98,7 @@ def test_a_path_of_a_hundred_thousand_vertices_is_no_trouble() -> None:
         ([-1, -1], "one root"),
         ([0, 0], "one root"),
         ([], "at least one"),
-        ([-1, 5], r"parents\[1\] is 5"),
+        ([-1, 5], r"parents\[1\] must be .* got 5"),
     ],
 )
 def test_tree_refuses_what_is_no_tree(parents, says) -> None:
@@ -121,10 +121,10 @@ def test_topology_keeps_the_cheaper_of_two_links() -> None:
 @pytest.mark.parametrize(
     ("edges", "options", "says"),
     [
-        ([(0, 0)], {}, "itself"),
+        ([(0, 0)], {}, "two brokers, got 0 twice"),
         ([(0, 1)], {"cost": [0]}, "positive"),
         ([(0, 1, 2)], {}, "shape"),
-        ([(0, 1)], {"roles": ["source"]}, "roles has 1"),
+        ([(0, 1)], {"roles": ["source"]}, "roles must have 2 entries, one per broker, got 1"),
         ([(0, 1)], {"roles": ["source", "chief"]}, "'chief'"),
         ([(0, 9)], {"n_brokers": 3}, "below 3"),
     ],

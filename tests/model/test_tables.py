@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from narrowcast.errors import InputError
-from narrowcast.model.tables import as_table, read_table
+from narrowcast.model.tables import as_table, find_table, read_table
 
 
 def test_the_three_formats_give_the_same_table(tmp_path: Path) -> None:
@@ -78,3 +81,36 @@ def test_a_table_may_be_given_as_a_path_or_in_memory(tmp_path: Path) -> None:
             as_table(given, name="flows", columns=("rates",))
     with pytest.raises(InputError, match=r"flows must be a path, a pyarrow\.Table or a pandas DataFrame, got list"):
         as_table([1], name="flows")
+
+
+def test_numbered_parts_of_any_name_are_one_table_and_anything_else_among_them_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "flows.parquet"
+    folder.mkdir()
+    for i in range(2):
+        pq.write_table(pa.table({"flow": [f"f{i}"]}), folder / f"data_{i}.parquet")
+    assert read_table(folder, name="flows")["flow"].to_pylist() == ["f0", "f1"]
+    assert find_table(tmp_path, "flows") == folder
+    (folder / "day=1").mkdir()
+    with pytest.raises(InputError, match="day=1 is no numbered part of the flows table"):
+        read_table(folder, name="flows")
+    (folder / "day=1").rmdir()
+    pq.write_table(pa.table({"other": [1]}), folder / "data_2.parquet")
+    with pytest.raises(InputError, match="parts of the flows table have different columns"):
+        read_table(folder, name="flows")
+
+
+@pytest.mark.parametrize(("end", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
+def test_packed_text_is_unpacked(tmp_path: Path, end: str, pack: Callable[[bytes], bytes]) -> None:
+    (tmp_path / f"flows.csv{end}").write_bytes(pack(b"flow,rate\na,1\n"))
+    (tmp_path / f"interest.jsonl{end}").write_bytes(pack(b'{"flow": "a", "subscriber": "x"}\n'))
+    assert find_table(tmp_path, "flows") == tmp_path / f"flows.csv{end}"
+    assert read_table(tmp_path / f"flows.csv{end}", name="flows")["rate"].to_pylist() == [1]
+    assert read_table(tmp_path / f"interest.jsonl{end}", name="interest").num_rows == 1
+
+
+def test_a_quoted_empty_cell_of_a_number_column_is_null(tmp_path: Path) -> None:
+    path = tmp_path / "messages.csv"
+    path.write_text('year,symbol\n"1999","a"\n"",""\n2001,c\n')
+    table = read_table(path, name="messages")
+    assert table["year"].to_pylist() == [1999, None, 2001]
+    assert table["symbol"].to_pylist() == ["a", "", "c"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,16 +29,16 @@ def measure(
         bool, typer.Option("--classes", help="Content classes instead of a key: messages that the same profiles match.")
     ] = False,
     half_life_s: Annotated[
-        float | None, typer.Option(help="Seconds after which a message counts half, in selectivity and overlap.")
+        float | None, typer.Option(help="Half-life in seconds of a message's weight in selectivity and overlap.")
     ] = None,
     window_s: Annotated[
-        float | None, typer.Option(help="Seconds before the newest message that selectivity and overlap look back.")
+        float | None, typer.Option(help="Seconds before the newest message that selectivity and overlap cover.")
     ] = None,
     overlap: Annotated[bool, typer.Option(help="Count the pairs of profiles that match the same messages.")] = True,
     grid: Annotated[
-        str | None, typer.Option(help="The attributes of the grid of sizes. Default: those of the queries.")
+        str | None, typer.Option(help="The attributes of the grid of sizes, as lat,lon. Default: those of the queries.")
     ] = None,
-    cells: Annotated[int, typer.Option(min=1, help="Steps of the grid along each attribute.")] = 32,
+    cells: Annotated[int, typer.Option(min=1, help="The number of cells of the grid along each attribute.")] = 32,
     type: Annotated[
         list[str] | None, typer.Option("--type", help="An attribute's type in text files: NAME=TYPE, as price=double.")
     ] = None,
@@ -61,13 +62,17 @@ def measure(
 
         narrowcast measure market --out measured --key symbol --half-life-s 600 --master spark://host:7077 --explain
     """
-    from narrowcast.data.ingest.key import chosen_key
+    from narrowcast.data.ingest.find import check_enough, find_inputs
+    from narrowcast.data.ingest.key import check_known, chosen_key
     from narrowcast.data.statistics.match import Decay
-    from narrowcast.data.statistics.measure import MeasureSettings, find_inputs, measure_folder
+    from narrowcast.data.statistics.measure import MeasureSettings, measure_folder
+    from narrowcast.model.tables import local_path
 
     if classes and key is not None:
-        raise InputError("--key and --classes exclude each other", name="key", got=key)
-    found = find_inputs(inputs)
+        raise InputError("--key and --classes cannot be used together", name="key", got=key)
+    out = local_path(out, "out")
+    ignored: list[str] = []
+    found = find_inputs(inputs, ignored.append)
     settings = MeasureSettings(
         key=chosen_key(() if classes else columns(key), found.get("messages")),
         decay=Decay(half_life_s, window_s),
@@ -77,13 +82,18 @@ def measure(
         types=types(type),
         strict=strict,
     )
+    check_known(settings.types or (), found.get("messages"), "types")
+    check_known(settings.grid_attributes or (), found.get("messages"), "grid")
+    for line in ignored:
+        notes.print(line, soft_wrap=True, markup=False)
+    check_enough(found)
     with running(master, memory, "measuring", found.values()) as (spark, report):
         result = measure_folder(
             spark, found, out, settings, overwrite=overwrite, explain=say if explain else None, progress=report
         )
-    aside = sum(result.set_aside.values())
-    if aside:
-        notes.print(f"[yellow]{aside:,} bad rows set aside[/] in {out / 'quarantine.parquet'}", soft_wrap=True)
+    for line in result.remarks:
+        notes.print(line, soft_wrap=True, markup=False, style="yellow")
+    some = _say_bad(sum(result.set_aside.values()), out / "quarantine.parquet")
     if json:
         steps = [{"table": s.table, "rows": s.rows, "seconds": s.seconds} for s in result.steps]
         print_json(
@@ -92,6 +102,9 @@ def measure(
                 "key": settings.key,
                 "rows_in": result.rows_in,
                 "set_aside": result.set_aside,
+                "bad_rows": some,
+                "ignored": ignored,
+                "remarks": result.remarks,
                 "steps": steps,
             }
         )
@@ -104,3 +117,30 @@ def measure(
     output.print(table("Taken in", ("table", "rows", "set aside"), rows, numbers=("rows", "set aside")))
     made = [(s.table, s.rows) for s in result.steps if (out / f"{s.table}.parquet").is_file()]
     output.print(table(f"Written to {out}", ("table", "rows"), made, numbers=("rows",)))
+
+
+def _say_bad(n: int, path: Path) -> list[dict[str, Any]]:
+    """How many rows were set aside and where they are, with some of them."""
+    some = bad_rows(path) if n else []
+    if n:
+        notes.print(f"[yellow]{n:,} bad rows set aside[/] in {path}", soft_wrap=True)
+    for row in some:
+        line = f"  {row['table']}, {Path(row['file']).name}, row {row['row']}: {row['reason']}"
+        whole = f"; the row is {row['raw'][:200]}" if row["kind"] == "bad profile" else ""
+        notes.print(line + whole, soft_wrap=True, markup=False)
+    return some
+
+
+def bad_rows(path: Path, each: int = 2) -> list[dict[str, Any]]:
+    """Some rows that were set aside: the first of every table and kind of fault."""
+    import pyarrow.parquet as pq
+
+    seen: Counter[tuple[str, str]] = Counter()
+    found = []
+    for batch in pq.ParquetFile(path).iter_batches(columns=["table", "file", "row", "kind", "reason", "raw"]):
+        places = zip(batch.column("table").to_pylist(), batch.column("kind").to_pylist(), strict=True)
+        for place, kind in enumerate(places):
+            seen[kind] += 1
+            if seen[kind] <= each:
+                found += batch.slice(place, 1).to_pylist()
+    return found

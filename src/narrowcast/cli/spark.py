@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from narrowcast.data.spark.progress import TaskReporter
 
 Master = Annotated[str, typer.Option(help="Where Spark runs: local[*], local[4] or spark://host:port.")]
-Memory = Annotated[str, typer.Option(help="Memory of Spark's driver, which on local[…] is all of Spark's.")]
+Memory = Annotated[str, typer.Option(help="Memory of Spark's driver, such as 4g; on local[…] of all Spark.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Print each step's rows and seconds as it is done.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result of the same name.")]
 
@@ -51,23 +51,24 @@ def columns(given: str | None) -> tuple[str, ...] | None:
         return None
     names = tuple(name.strip() for name in given.split(","))
     if not all(names):
-        raise InputError(f"expected column names such as symbol,venue; got {given!r}", name="key", got=given)
+        raise InputError(f"columns must be names such as symbol,venue, got {given!r}", name="key", got=given)
     return names
 
 
 def types(given: list[str] | None) -> dict[str, str] | None:
-    """`name=type` pairs."""
-    allowed = ("string", "bigint", "double", "boolean", "timestamp")
+    """`name=type` pairs, the types as Spark calls them."""
+    from narrowcast.data.ingest.types import NAMES, attribute_types
+
     found = {}
     for pair in given or []:
-        name, _, kind = pair.partition("=")
-        if kind not in allowed or not name:
+        name, _, kind = pair.rpartition("=")
+        if not name or not kind:
             raise InputError(
-                f"--type expects NAME=TYPE, e.g. price=double; got {pair!r}",
+                f"--type must be NAME=TYPE, e.g. price=double, got {pair!r}",
                 name="type",
-                allowed=allowed,
+                allowed=tuple(NAMES),
                 got=pair,
-                hint=f"types are {', '.join(allowed)}",
+                hint=f"types are {', '.join(NAMES)}",
             )
         found[name] = kind
-    return found or None
+    return attribute_types(found) or None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 import uuid
@@ -11,16 +12,19 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrowcast.data.ingest.key import check_key, chosen_key
+from narrowcast.data.ingest.key import check_key, check_known, chosen_key
+from narrowcast.data.ingest.types import attribute_types
 from narrowcast.model.demand import Demand
 from narrowcast.model.intake import read_measured
 from narrowcast.model.quarantine import Quarantine
-from narrowcast.model.tables import as_table
+from narrowcast.model.tables import as_table, local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from narrowcast.data.statistics.measure import MeasureSettings
+
+log = logging.getLogger(__name__)
 
 
 def measure(
@@ -50,7 +54,8 @@ def measure(
         in some seconds and stays for the next call
     half_life_s, window_s : how selectivity and overlap weigh messages by age: half after so many seconds, none past
     overlap : count the pairs of profiles that match the same messages
-    types : Spark types of attributes in text files, such as {"symbol": "string"}
+    types : types of attributes in text files, such as {"symbol": "string"}: bigint, double, string, boolean,
+        timestamp, date, or other usual names of these
     strict : stop at the first bad row; otherwise bad rows go to the table `quarantine` of the folder
     overwrite : replace an earlier result in `out`
 
@@ -67,20 +72,24 @@ def measure(
         demand = nc.measure("messages.parquet", "subscriptions.parquet", key="symbol")
         plan = nc.plan(demand, groups=50, sessions=500)
     """
+    place = None if out is None else local_path(out, "out")
+    chosen_types = attribute_types(types or {})
     given = {
         "messages": _usable(messages, "messages"),
         "subscriptions": _usable(subscriptions, "subscriptions", ("subscriber", "profile")),
     }
     chosen = _chosen(given["messages"], (key,) if isinstance(key, str) else key)
+    if isinstance(messages, str | Path):
+        check_known(chosen_types, messages, "types")
     from narrowcast.data.spark.session import session
     from narrowcast.data.statistics.match import Decay
     from narrowcast.data.statistics.measure import MeasureSettings
 
     decay = Decay(half_life_s, window_s)
-    settings = MeasureSettings(key=chosen, decay=decay, overlap=overlap, types=types, strict=strict)
+    settings = MeasureSettings(key=chosen, decay=decay, overlap=overlap, types=chosen_types, strict=strict)
     running = spark or next((table.sparkSession for table in given.values() if _is_spark(table)), None) or session()
-    if out is not None:
-        return _measured(running, given, Path(out), settings, overwrite)
+    if place is not None:
+        return _measured(running, given, place, settings, overwrite)
     folder = Path(tempfile.mkdtemp(prefix="narrowcast-measured-"))
     try:
         demand = _measured(running, given, folder / "measured", settings, overwrite)
@@ -110,7 +119,8 @@ def _measured(
     from narrowcast.data.statistics.measure import measure_folder
 
     with _sources(given) as sources:
-        measure_folder(spark, sources, out, settings, overwrite=overwrite)
+        for line in measure_folder(spark, sources, out, settings, overwrite=overwrite).remarks:
+            log.warning(line)
     return read_measured(out, Quarantine())
 
 

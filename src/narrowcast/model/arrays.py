@@ -33,17 +33,17 @@ def indices(name: str, values: ArrayLike, *, low: int = 0, high: int | None = No
     """A 1-d array of whole numbers in [low, high)."""
     array = np.asarray(values)
     if array.ndim != 1:
-        raise InputError(f"{name} must be a 1-d array, not {array.ndim}-d", name=name, got=array.shape)
+        raise InputError(f"{name} must be a 1-d array, got {array.ndim}-d", name=name, got=array.shape)
     whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and np.array_equal(array, np.trunc(array)))
     if array.size and not whole:
-        raise InputError(f"{name} must be whole numbers, not {array.dtype}", name=name, got=str(array.dtype))
+        raise InputError(f"{name} must be whole numbers, got {array.dtype}", name=name, got=str(array.dtype))
     result = array.astype(np.int64, copy=False)
     bad = result < low if high is None else (result < low) | (result >= high)
     if bad.any():
         at = int(np.argmax(bad))
         bound = "" if high is None else f" and below {high}"
         raise InputError(
-            f"{name}[{at}] is {result[at]}; it must be at least {low}{bound}", name=name, got=int(result[at])
+            f"{name}[{at}] must be at least {low}{bound}, got {result[at]}", name=name, got=int(result[at])
         )
     return result
 
@@ -58,7 +58,7 @@ def amounts(name: str, values: ArrayLike, n: int | None = None, *, positive: boo
         array = np.full(n, float(array))
     if array.ndim != 1 or (n is not None and array.size != n):
         raise InputError(
-            f"{name} has shape {array.shape}; expected ({'n' if n is None else n},)",
+            f"{name} must have shape ({'n' if n is None else n},), got {array.shape}",
             name=name,
             got=array.shape,
         )
@@ -66,5 +66,5 @@ def amounts(name: str, values: ArrayLike, n: int | None = None, *, positive: boo
     if bad.any():
         at = int(np.argmax(bad))
         kind = "positive" if positive else "zero or more"
-        raise InputError(f"{name}[{at}] is {array[at]}; it must be finite and {kind}", name=name, got=float(array[at]))
+        raise InputError(f"{name}[{at}] must be finite and {kind}, got {array[at]}", name=name, got=float(array[at]))
     return array

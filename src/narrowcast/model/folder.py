@@ -96,7 +96,7 @@ def _head(source: Path) -> dict[str, Any]:
         raise InputError(f"{source}/plan.json is damaged: {error}", name="plan", got=str(source)) from None
     if written > FORMAT:
         raise InputError(
-            f"{source}: written by narrowcast {head.get('narrowcast')} in plan format {written}; this reads {FORMAT}",
+            f"{source}: plan format must be at most {FORMAT}, got {written} of narrowcast {head.get('narrowcast')}",
             name="plan",
             hint="upgrade narrowcast",
         )

@@ -56,17 +56,17 @@ class Interest:
         flows = indices("flow", flow, high=n_flows)
         users = indices("user", user, high=n_users)
         if flows.size != users.size:
-            raise InputError(f"flow has {flows.size} entries and user {users.size}; they are pairs", name="user")
+            raise InputError(f"flow and user must have the same length, got {flows.size} and {users.size}", name="user")
         total = int(n_users if n_users is not None else users.max(initial=-1) + 1)
         if not float(rate.sum(dtype=np.longdouble)) * max(total, 1) < LARGEST:
-            raise InputError("rates are so large that costs overflow", name="rates", hint="use a larger unit")
+            raise InputError("rates are too large: costs overflow", name="rates", hint="use a larger unit")
         pair = distinct(flows * max(total, 1) + users)
         flows, users = np.divmod(pair, max(total, 1))
         offsets = np.zeros(n_flows + 1, np.int64)
         np.cumsum(np.bincount(flows, minlength=n_flows), out=offsets[1:])
         for name, names, n in (("flow_names", flow_names, n_flows), ("user_names", user_names, total)):
             if names is not None and len(names) != n:
-                raise InputError(f"{name} has {len(names)} entries for {n}", name=name)
+                raise InputError(f"{name} must have {n} entries, got {len(names)}", name=name)
         return cls(
             frozen(offsets),
             frozen(users),

@@ -41,11 +41,11 @@ class Tables:
         missing = [name for name in expected if name not in self.tables and name not in optional]
         unknown = [name for name in self.tables if name not in expected]
         if missing or unknown:
-            raise InputError(f"a {self.kind} plan has the tables {', '.join(expected)}, not {', '.join(self.tables)}")
+            raise InputError(f"{self.kind} plans must have tables {', '.join(expected)}, got {', '.join(self.tables)}")
         for name, table in self.tables.items():
             absent = [c for c in expected[name] if c not in table.column_names]
             if absent:
-                raise InputError(f"table {name} of a {self.kind} plan lacks column {absent[0]!r}", name=name)
+                raise InputError(f"table {name} of a {self.kind} plan has no column {absent[0]!r}", name=name)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

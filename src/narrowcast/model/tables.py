@@ -3,17 +3,58 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from narrowcast.errors import InputError
 
 READABLE = (".parquet", ".csv", ".jsonl", ".json", ".ndjson")
+#: What text files may be packed with: Spark and Arrow unpack them by this ending.
+PACKINGS = (".gz", ".bz2")
 MANIFEST = "manifest.json"
 #: The flow key in the metadata of a Parquet file: a JSON list of attributes.
 KEY = "narrowcast.key"
+
+
+def ending(name: str) -> str:
+    """The ending of a file's name that says its format, of packed text too; "" where it says none.
+
+    >>> ending("messages.csv.gz"), ending("flows.parquet"), ending("notes.txt")
+    ('.csv.gz', '.parquet', '')
+    """
+    packing = next((p for p in PACKINGS if name.endswith(p)), "")
+    form = Path(name.removesuffix(packing)).suffix
+    return form + packing if form in READABLE and (form != ".parquet" or not packing) else ""
+
+
+def local_path(given: str | Path, name: str) -> Path:
+    """A place on this machine, also as file:///…; any other URL is an InputError.
+
+    >>> local_path("file:///tmp/measured", "out").as_posix()
+    '/tmp/measured'
+    >>> local_path("s3a://bucket/measured", "out")
+    Traceback (most recent call last):
+    narrowcast.errors.InputError: out must be a folder on this machine, got s3a://bucket/measured (copy it from or to \
+s3a with that store's own tools)
+    """
+    # A Path has made one slash of two.
+    url = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", str(given))
+    if url is None:
+        return Path(given)
+    scheme, rest = url.groups()
+    if scheme.lower() == "file":
+        return Path(f"/{unquote(rest)}")
+    whole = f"{scheme}://{rest}"
+    raise InputError(
+        f"{name} must be a folder on this machine, got {whole}",
+        name=name,
+        got=whole,
+        hint=f"copy it from or to {scheme} with that store's own tools",
+    )
 
 
 def as_table(given: Any, *, name: str, columns: Sequence[str] = ()) -> Any:
@@ -72,10 +113,11 @@ def _read(source: Path, name: str) -> Any:
     if not source.exists():
         raise InputError(f"{source}: no such file (the {name} table)", name=name, got=str(source))
     if source.is_dir():
-        return pa.concat_tables([_read(part, name) for part in _parts(source, name)])
-    if source.suffix not in READABLE:
+        return _joined([_read(part, name) for part in _parts(source, name)], source, name)
+    form = ending(source.name)
+    if not form:
         raise InputError(
-            f"{source}: cannot tell the format of the {name} table from {source.suffix or 'no'} ending",
+            f"{source}: cannot tell the format of the {name} table from the file extension {source.suffix!r}",
             name=name,
             allowed=READABLE,
             hint=f"name it {', '.join(READABLE[:3])}",
@@ -83,20 +125,44 @@ def _read(source: Path, name: str) -> Any:
     if source.stat().st_size == 0:
         raise InputError(f"{source}: the file is empty (the {name} table)", name=name, hint="a header is needed")
     try:
-        return _READERS[source.suffix](source)
+        return _READERS[Path(form).stem if form.endswith(PACKINGS) else form](source)
     except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"{source}: not a readable {source.suffix[1:]} file: {reason}", name=name) from None
+        raise InputError(f"{source}: not a readable {form[1:]} file: {reason}", name=name) from None
 
 
 def _parts(folder: Path, name: str) -> list[Path]:
-    """The part files of a folder that Spark wrote; any other folder is not a table."""
-    parts = sorted(p for p in folder.iterdir() if p.name.startswith("part-") and p.suffix in READABLE)
-    if not parts:
-        inside = sorted((p.stem != name, p.name) for p in folder.iterdir() if p.suffix in READABLE)
-        hint = f"did you mean {folder / inside[0][1]}?" if inside else None
+    """The numbered files of a folder: part-00000-….parquet of Spark, data_0.parquet of DuckDB, and the like.
+
+    Anything else in it is refused rather than passed over, but for names from . and _, which are no data.
+    """
+    inside = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
+    tables = [path for path in inside if path.is_file() and ending(path.name)]
+    if not any(_is_part(path) for path in tables):
+        named = sorted((path.name.removesuffix(ending(path.name)) != name, path.name) for path in tables)
+        hint = f"did you mean {folder / named[0][1]}?" if named else None
         raise InputError(f"{folder}: a folder where the {name} file is expected", name=name, got=str(folder), hint=hint)
-    return parts
+    if other := [path for path in inside if path not in tables or not _is_part(path)]:
+        raise InputError(
+            f"{folder}: {other[0].name} is no numbered part of the {name} table",
+            name=name,
+            got=other[0].name,
+            hint="a folder of parts holds nothing else; partitioned ones are read by measure, on Spark",
+        )
+    return tables
+
+
+def _is_part(path: Path) -> bool:
+    return path.name.startswith("part-") or re.search(r"\d", path.name.removesuffix(ending(path.name))) is not None
+
+
+def _joined(parts: list[Any], source: Path, name: str) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.concat_tables(parts)
+    except pa.ArrowInvalid:
+        raise InputError(f"{source}: the parts of the {name} table have different columns", name=name) from None
 
 
 def _parquet(source: Path) -> Any:
@@ -106,10 +172,31 @@ def _parquet(source: Path) -> Any:
 
 
 def _csv(source: Path) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = _csv_cells(source, quoted_nulls=False)
+    empty = [
+        name
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if pa.types.is_string(column.type) and pc.any(pc.equal(column, "")).as_py()
+    ]
+    if not empty or len(set(table.column_names)) < table.num_columns:
+        return table
+    # A quoted empty cell is an empty text; but in a column of numbers or times it is null.
+    again = _csv_cells(source, quoted_nulls=True, only=empty)
+    for name in empty:
+        if not pa.types.is_string(again[name].type) and not pa.types.is_null(again[name].type):
+            table = table.set_column(table.column_names.index(name), name, again[name])
+    return table
+
+
+def _csv_cells(source: Path, *, quoted_nulls: bool, only: Sequence[str] = ()) -> Any:
     import pyarrow.csv as csv
 
-    # An unquoted empty cell is null; '' in quotes stays an empty string.
-    options = csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""])
+    options = csv.ConvertOptions(
+        strings_can_be_null=True, quoted_strings_can_be_null=quoted_nulls, null_values=[""], include_columns=list(only)
+    )
     return csv.read_csv(source, convert_options=options)
 
 
@@ -125,7 +212,8 @@ _READERS = {".parquet": _parquet, ".csv": _csv, ".jsonl": _jsonl, ".json": _json
 def find_table(folder: str | Path, name: str) -> Path | None:
     """The table of that name in a folder: `flows.parquet`, `flows.csv`, …, or a folder `flows` of parts."""
     place = Path(folder)
-    found = [path for path in (place / name, *(place / f"{name}{end}" for end in READABLE)) if path.exists()]
+    endings = ("", *READABLE, *(f"{end}{packing}" for end in READABLE[1:] for packing in PACKINGS))
+    found = [path for path in (place / f"{name}{end}" for end in endings) if path.exists()]
     if len(found) > 1:
         raise InputError(f"{place}: both {found[0].name} and {found[1].name} are the {name} table", name=name)
     return found[0] if found else None

@@ -47,11 +47,11 @@ class Topology:
         if pairs.size == 0:
             pairs = np.zeros((0, 2), np.int64)
         if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise InputError(f"edges has shape {pairs.shape}; expected (links, 2)", name="edges", got=pairs.shape)
+            raise InputError(f"edges must have shape (links, 2), got {pairs.shape}", name="edges", got=pairs.shape)
         ends = indices("edges", pairs.ravel(), high=n_brokers).reshape(-1, 2)
         if (ends[:, 0] == ends[:, 1]).any():
             at = int(np.argmax(ends[:, 0] == ends[:, 1]))
-            raise InputError(f"edges[{at}] joins broker {ends[at, 0]} to itself", name="edges", got=at)
+            raise InputError(f"edges[{at}] must join two brokers, got {ends[at, 0]} twice", name="edges", got=at)
         total = int(n_brokers if n_brokers is not None else ends.max(initial=-1) + 1)
         costs = amounts("cost", 1.0 if cost is None else cost, len(ends), positive=True)
         delays = amounts("delay", costs if delay is None else delay, len(ends))
@@ -63,11 +63,11 @@ class Topology:
         first[1:] = (ends[1:] != ends[:-1]).any(axis=1)
         for name, given in (("roles", roles), ("names", names)):
             if given is not None and len(given) != total:
-                raise InputError(f"{name} has {len(given)} entries for {total} brokers", name=name)
+                raise InputError(f"{name} must have {total} entries, one per broker, got {len(given)}", name=name)
         for at, role in enumerate(roles or ()):
             if role not in ROLES:
                 raise InputError(
-                    f"roles[{at}] is {role!r}; allowed: {', '.join(ROLES)}",
+                    f"roles[{at}] must be one of {', '.join(ROLES)}, got {role!r}",
                     name="roles",
                     allowed=ROLES,
                     got=role,

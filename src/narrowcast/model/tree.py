@@ -45,16 +45,16 @@ class Tree:
         parent = indices("parents", parents, low=-1, high=np.asarray(parents).size)
         n = parent.size
         if n == 0:
-            raise InputError("a tree needs at least one vertex", name="parents")
+            raise InputError("a tree must have at least one vertex, got none", name="parents")
         roots = np.flatnonzero(parent < 0)
         if roots.size != 1:
             raise InputError(
-                f"a tree has one root, here {roots.size} vertices have no parent",
+                f"a tree must have one root, got {roots.size} vertices without a parent",
                 name="parents",
                 got=roots.size,
             )
         if names is not None and len(names) != n:
-            raise InputError(f"names has {len(names)} entries for {n} vertices", name="names")
+            raise InputError(f"names must have {n} entries, one per vertex, got {len(names)}", name="names")
         leaf = np.bincount(parent[parent >= 0], minlength=n) == 0
         cost = amounts("link_cost", 1.0 if link_cost is None else link_cost, n)
         population = amounts("users", 1.0 if users is None else users, n)

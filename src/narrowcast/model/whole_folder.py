@@ -49,7 +49,7 @@ def whole_folder(target: str | Path, *, marker: str, overwrite: bool = False) ->
 
 def _may_write(place: Path, marker: str, overwrite: bool) -> None:
     if place.exists() and not place.is_dir():
-        raise InputError(f"{place}: a file where a folder is to be written", name="out", got=str(place))
+        raise InputError(f"{place}: out must be a folder, got a file", name="out", got=str(place))
     if not place.exists() or not any(place.iterdir()):
         return
     if not (place / marker).is_file():
@@ -57,10 +57,10 @@ def _may_write(place: Path, marker: str, overwrite: bool) -> None:
             f"{place}: the folder is not empty and has no {marker}, so it will not be overwritten",
             name="out",
             got=str(place),
-            hint="another name",
+            hint="use another name",
         )
     if not overwrite:
-        raise InputError(f"{place} is already there", name="out", got=str(place), hint="another name, or --overwrite")
+        raise InputError(f"{place} already exists", name="out", got=str(place), hint="use --overwrite or a new name")
 
 
 def _sweep(place: Path) -> None:

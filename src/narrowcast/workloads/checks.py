@@ -48,7 +48,7 @@ def choice(name: str, value: object, allowed: Iterable[str]) -> str:
     near = get_close_matches(str(value), words, n=3)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else None
     raise InputError(
-        f"{name} must be one of {', '.join(words)}; got {value!r}", name=name, allowed=words, got=value, hint=hint
+        f"{name} must be one of {', '.join(words)}, got {value!r}", name=name, allowed=words, got=value, hint=hint
     )
 
 

@@ -76,7 +76,7 @@ def market(
     whole("markets_per_user", markets_per_user, low=1)
     if markets_per_user > markets:
         raise InputError(
-            f"markets_per_user must be at most {markets}, the number of markets; got {markets_per_user}",
+            f"markets_per_user must be at most {markets}, the number of markets, got {markets_per_user}",
             name="markets_per_user",
             allowed=f"1 to {markets}",
             got=markets_per_user,
@@ -107,7 +107,7 @@ def market_shape(
     whole("symbols", symbols, low=1, high=2**31 - 1)
     if symbols < markets:
         raise InputError(
-            f"symbols must be at least {markets}, one for each market; got {symbols}",
+            f"symbols must be at least {markets}, one for each market, got {symbols}",
             name="symbols",
             allowed=f"at least {markets}",
         )

@@ -97,7 +97,7 @@ def _subjects(
     weights = np.array([share("scopes", s) for s in scopes])
     if weights.size != len(SCOPES) or not np.isclose(weights.sum(), 1.0):
         raise InputError(
-            f"scopes {scopes} must be {len(SCOPES)} shares that add up to 1 ({', '.join(SCOPES)})", name="scopes"
+            f"scopes must be {len(SCOPES)} shares ({', '.join(SCOPES)}) that add up to 1, got {scopes}", name="scopes"
         )
     scope = np.sort(rng.choice(len(SCOPES), size=topics, p=weights))
     counts = np.array([len(a) for a in cell.audiences])

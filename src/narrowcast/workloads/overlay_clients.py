@@ -84,7 +84,7 @@ def arcs(n: int, overlap: float, rng: np.random.Generator) -> tuple[str, ...]:
         if len(found) >= n:
             return tuple(found)[:n]
     raise InputError(
-        f"{n} distinct profiles with overlap {overlap} do not exist",
+        f"cannot draw {n} distinct profiles with overlap {overlap}",
         name="overlap",
         got=overlap,
         hint="an overlap below 1, or fewer distinct profiles",

@@ -63,7 +63,7 @@ def _sides(side: tuple[float, float], width: float) -> tuple[float, float]:
     low, high = (number("side", s, low=0.0) for s in side)
     if not 0 < low <= high <= width:
         raise InputError(
-            f"side must be two lengths from 0 to the space's {width:g}, the smaller first; got {side}",
+            f"side must be two lengths from 0 to the space's {width:g}, the smaller first, got {side}",
             name="side",
             got=side,
         )

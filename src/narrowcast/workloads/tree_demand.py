@@ -64,7 +64,7 @@ class TreeWorkload:
         (True, True)
         """
         if self.chance is None:
-            raise UnsupportedError("these wants were not drawn from chances; only tree_demand(...) can redraw")
+            raise UnsupportedError("redraw supports only demand that tree_demand(...) drew")
         rng = generator(seed)
         again = rng.random(self.n_users) < share("share_of_users", share_of_users)
         now = self.chance.copy()
@@ -149,12 +149,12 @@ def _chances(kind: str, levels: int, items: int, p: float | None, q: float | Non
     leaves = 2 ** (levels - 1)
     if kind == "locality":
         if p is not None:
-            raise InputError("locality takes mean and q, not p", name="p", got=p)
+            raise InputError(f"p must be left out for locality, which takes mean and q, got {p}", name="p", got=p)
         return _locality(levels, items, number("q", 0.5 if q is None else q, low=0.0, high=1.0), mean)
     base = share("p", (0.2 if kind == "uniform" else 0.3) if p is None else p)
     if kind == "uniform":
         if q is not None:
-            raise InputError("uniform takes p only; q belongs to locality and commuters", name="q", got=q)
+            raise InputError(f"q must be left out for uniform, which takes p only, got {q}", name="q", got=q)
         return np.full((leaves, items), base)
     skew = number("q", 0.2 if q is None else q)
     if not (0 <= base - skew <= 1 and 0 <= base + skew <= 1):

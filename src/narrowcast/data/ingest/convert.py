@@ -17,6 +17,7 @@ NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI]nf(inity)?|NaN|nan)\s*
 WHOLE = r"^\s*[+-]?\d{1,18}\s*$"
 TIME = r"^\s*\d{4}-\d{1,2}-\d{1,2}([T ]\d{1,2}:\d{1,2}(:\d{1,2}(\.\d+)?)?\s*(Z|UTC|[+-]\d{1,2}(:?\d{2})?)?)?\s*$"
 TRUTH = r"^(?i)\s*(true|false)\s*$"
+_LOOKS = {"bigint": WHOLE, "double": NUMBER, "boolean": TRUTH, "timestamp": TIME, "date": TIME}
 
 # A column of text is taken for numbers, times or truth values if at least this share of its cells are;
 # the rest are then bad rows. See docs/decisions/0061.
@@ -59,14 +60,20 @@ def _type(raw: Raw, column: str) -> DataType:
     return raw.frame.schema[column].dataType
 
 
+def cell_of(raw: Raw, column: str, wanted: str) -> Column:
+    """A cell; of text that is to be anything but text, an empty one is null, in quotes too."""
+    cell = F.col(f"`{column}`")
+    return F.when(F.trim(cell) != "", cell) if raw.kind == "text" and wanted != "string" else cell
+
+
 def attribute(raw: Raw, column: str, wanted: str) -> tuple[Column, Column]:
     """A message's attribute as the Spark type `wanted`, and whether the cell is no such thing."""
-    cell = F.col(f"`{column}`")
+    cell = cell_of(raw, column, wanted)
     if raw.kind == "typed":
         value = cell if _type(raw, column).simpleString() == wanted else cell.try_cast(wanted)
         return value, cell.isNotNull() & value.isNull()
     text = as_name(raw, column)
-    fits = text.rlike({"bigint": WHOLE, "double": NUMBER, "boolean": TRUTH, "timestamp": TIME}.get(wanted, "(?s).*"))
+    fits = text.rlike(_LOOKS.get(wanted, "(?s).*"))
     if raw.kind == "json":
         kind = F.schema_of_variant(cell)
         fits = fits & _json_kind(kind, wanted)
@@ -94,8 +101,7 @@ _COUNTED = ("cells", "bigint", "double", "boolean", "timestamp")
 def _counts(raw: Raw, columns: tuple[str, ...]) -> DataFrame:
     found = []
     for i, column in enumerate(columns):
-        cell = F.col(f"`{column}`")
-        found.append(F.count(cell).alias(f"{i}_cells"))
+        found.append(F.count(cell_of(raw, column, "any")).alias(f"{i}_cells"))
         for what in _COUNTED[1:]:
             value, _ = attribute(raw, column, what)
             found.append(F.count(value).alias(f"{i}_{what}"))
@@ -116,3 +122,11 @@ def is_plain(data: DataType) -> bool:
     return isinstance(data, (StringType, NumericType, BooleanType, TimestampType, TimestampNTZType)) or (
         data.typeName() == "date"
     )
+
+
+def kind_of(data: DataType) -> str:
+    """What profiles may compare a column of this type with: number, string, boolean, timestamp; other, or null."""
+    kinds = {"boolean": "boolean", "timestamp": "timestamp", "timestamp_ntz": "timestamp", "date": "timestamp"}
+    if isinstance(data, NumericType):
+        return "number"
+    return "string" if isinstance(data, StringType) else (kinds | {"void": "null"}).get(data.typeName(), "other")

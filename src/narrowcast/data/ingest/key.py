@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
-from collections.abc import Sequence
+import gzip
+import json
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TextIO
 
 from narrowcast.errors import InputError
-from narrowcast.model.tables import key_beside
+from narrowcast.model.tables import ending, key_beside
+
+# JSON lines beyond this many bytes are left to Spark: only reading all of them tells the columns.
+MOST_JSON = 16 << 20
 
 
 def chosen_key(asked: Sequence[str] | None, messages: str | Path | None) -> tuple[str, ...]:
     """The key as asked; for None what the manifest beside the messages says; () stands for content classes."""
     said = key_beside(messages) if asked is None and messages is not None else asked
     key = tuple(said or ())
-    columns = None if messages is None else known_columns(messages)
-    if columns is not None:
-        check_key(key, columns)
+    check_known(key, messages, "key")
     return key
+
+
+def check_known(names: Iterable[str], messages: str | Path | None, what: str) -> None:
+    """Refuse names that are no columns of the messages, where these can be known without Spark."""
+    asked = list(names)
+    columns = known_columns(messages) if messages is not None and asked else None
+    if columns is not None:
+        check_names(asked, columns, what)
 
 
 def check_key(key: Sequence[str], columns: Sequence[str]) -> None:
@@ -29,30 +42,49 @@ def check_key(key: Sequence[str], columns: Sequence[str]) -> None:
     narrowcast.errors.InputError: key must be columns of the messages, got 'symbl'; they have symbol, price (did you \
 mean 'symbol'?)
     """
-    for name in key:
+    check_names(key, columns, "key")
+
+
+def check_names(names: Iterable[str], columns: Sequence[str], what: str) -> None:
+    """Refuse names that are no columns, as `what` they were given for."""
+    for name in names:
         if name not in columns:
-            near = get_close_matches(name, columns, n=1)
+            few = ", ".join(columns[:20]) + (f" and {len(columns) - 20:,} more" if len(columns) > 20 else "")
+            near = nearest(name, columns)
             raise InputError(
-                f"key must be columns of the messages, got {name!r}; they have {', '.join(columns)}",
-                name="key",
+                f"{what} must be columns of the messages, got {name!r}; they have {few}",
+                name=what,
                 allowed=tuple(columns),
                 got=name,
-                hint=f"did you mean {near[0]!r}?" if near else None,
+                hint=f"did you mean {near!r}?" if near else None,
             )
 
 
+def nearest(name: str, columns: Sequence[str]) -> str | None:
+    """The column that was probably meant: the same in another case, else one spelt much alike.
+
+    >>> nearest("SYMBOL", ["symbol", "price"]), nearest("prise", ["symbol", "price"]), nearest("x", ["symbol"])
+    ('symbol', 'price', None)
+    """
+    folded = [column for column in columns if column.casefold() == name.casefold()]
+    return next(iter(folded or get_close_matches(name, columns, n=1)), None)
+
+
 def known_columns(source: str | Path) -> tuple[str, ...] | None:
-    """The columns of a local Parquet or CSV table; None where only reading all of it tells, or it cannot be read."""
+    """The columns of a local table; None where only reading all of a large one tells, or it cannot be read."""
     path = Path(source)
     if path.is_dir():
         parts = sorted(part for part in path.iterdir() if not part.name.startswith((".", "_")))
         if not parts or any(part.is_dir() for part in parts):  # Spark takes columns from names of folders
             return None
         path = parts[0]
-    reader = {".parquet": _parquet_columns, ".csv": _csv_columns}.get(path.suffix)
+        if ".json" in ending(path.name):  # each part may have others
+            return None
+    form = ending(path.name)[1:].split(".")[0]
+    reader = _READERS.get(form)
     try:
         return None if reader is None else reader(path)
-    except (OSError, ValueError, StopIteration):  # whoever reads it says what is wrong
+    except (OSError, EOFError, ValueError, StopIteration):  # whoever reads it says what is wrong
         return None
 
 
@@ -63,5 +95,37 @@ def _parquet_columns(path: Path) -> tuple[str, ...]:
 
 
 def _csv_columns(path: Path) -> tuple[str, ...]:
-    with path.open(encoding="utf-8-sig", newline="") as lines:
+    with _text(path, "utf-8-sig") as lines:
         return tuple(next(csv.reader(lines)))
+
+
+def _json_columns(path: Path) -> tuple[str, ...] | None:
+    """The keys of all lines that are objects, in the order they are first seen."""
+    if path.stat().st_size > MOST_JSON or path.suffix in _OPENERS:
+        return None
+    found: dict[str, None] = {}
+    with _text(path, "utf-8") as lines:
+        for line in lines:
+            found |= dict.fromkeys(_keys(line))
+    return tuple(found) or None
+
+
+def _keys(line: str) -> Iterable[str]:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return ()
+    return row if isinstance(row, dict) else ()
+
+
+def _text(path: Path, encoding: str) -> TextIO:
+    opener: Callable[..., TextIO] = _OPENERS.get(path.suffix, open)  # type: ignore[assignment]
+    return opener(path, "rt", encoding=encoding, newline="")
+
+
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
+_READERS: dict[str, Callable[[Path], tuple[str, ...] | None]] = {
+    "parquet": _parquet_columns,
+    "csv": _csv_columns,
+    **dict.fromkeys(("json", "jsonl", "ndjson"), _json_columns),
+}

@@ -120,6 +120,6 @@ def spec(name: str) -> TableSpec:
     """The table of that name, or an InputError that lists the names there are."""
     if name not in SPECS:
         raise InputError(
-            f"unknown table {name!r}; tables are {', '.join(SPECS)}", name="table", allowed=tuple(SPECS), got=name
+            f"table must be one of {', '.join(SPECS)}, got {name!r}", name="table", allowed=tuple(SPECS), got=name
         )
     return SPECS[name]

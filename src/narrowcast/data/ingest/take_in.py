@@ -9,7 +9,7 @@ the checked rows; Spark's accumulators would count retried tasks twice.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import reduce
@@ -17,15 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import TimestampType
 
 from narrowcast.data.ingest import convert
 from narrowcast.data.ingest.check_names import first_of_key, names_known
-from narrowcast.data.ingest.check_profiles import profiles_checked
+from narrowcast.data.ingest.check_profiles import USES, profiles_checked
 from narrowcast.data.ingest.check_tree import tree_checked
-from narrowcast.data.ingest.read import BROKEN, FILE, ROW, Raw, read
+from narrowcast.data.ingest.key import check_names
+from narrowcast.data.ingest.read import BROKEN, FILE, ROW, Raw, Wanted, read
 from narrowcast.data.ingest.tables import SPECS, TableSpec, spec
 from narrowcast.data.ingest.tables import Column as Described
 from narrowcast.data.ingest.verdicts import KIND, REASON, fault_if, first, judged, says
@@ -44,8 +45,10 @@ class Ingested:
     """A table taken in: its good rows, its bad rows, and how many there were of each.
 
     `rows` keep where they stood (`_file`, `_row`); `quarantine` has table, file, row, kind, reason and
-    the raw row as JSON. `types` are the attributes' types, as given or found; `times_us` the first and last
-    time of good messages, in microseconds since 1970.
+    the raw row as JSON, of the columns that were read; `checked` are all rows, with verdicts. `types` are the
+    attributes' types, as given or found; `columns` all that the source has, read or not; `times_us` the first and
+    last time of good messages, in microseconds since 1970; `uses` the attributes that good profiles name, each with
+    the kind it is compared with, or "".
     """
 
     name: str
@@ -53,8 +56,11 @@ class Ingested:
     quarantine: DataFrame
     n_in: int
     n_bad: Mapping[str, int]
+    checked: DataFrame
+    columns: tuple[str, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
     times_us: tuple[int, int] | None = None
+    uses: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def n_accepted(self) -> int:
@@ -73,16 +79,17 @@ def ingest(
     known: Mapping[str, Ingested] | None = None,
     types: Mapping[str, str] | None = None,
     strict: bool = False,
+    wanted: Wanted | None = None,
 ) -> Ingested:
     """The table `name` from a file, a folder of files or a Spark table, its bad rows set aside.
 
     `known` holds the tables taken in before, against which names are checked; `types` gives Spark
     types for attributes of messages, else Parquet's own or those that nearly all cells of a text
     have. `strict` raises an InputError at the first bad row instead. A missing file or column always
-    does.
+    does. Of messages only the attributes that are `wanted` are read; None reads all.
     """
     with sized(spark, [source]):
-        return _ingest(spark, source, spec(name), known or {}, types or {}, strict)
+        return _ingest(spark, source, spec(name), known or {}, types or {}, strict, wanted)
 
 
 def ingest_all(
@@ -91,22 +98,29 @@ def ingest_all(
     *,
     types: Mapping[str, str] | None = None,
     strict: bool = False,
+    named: Collection[str] | None = None,
     done: Callable[[Ingested, float], None] | None = None,
 ) -> dict[str, Ingested]:
     """`ingest` for several tables, each checked against those before it; small ones at the same time.
 
-    `done` is told each table and its seconds as it is taken in.
+    Of messages only the attributes are read that the profiles of the other tables name, and those of `named`; None
+    reads all. `done` is told each table and its seconds as it is taken in.
     """
     if unknown := [name for name in sources if name not in SPECS]:
-        raise InputError(f"unknown table {unknown[0]!r}; tables are {', '.join(SPECS)}", name="inputs")
+        raise InputError(f"table must be one of {', '.join(SPECS)}, got {unknown[0]!r}", name="inputs")
     taken: dict[str, Future[Ingested]] = {}
+
+    def wanted() -> set[str]:
+        asking = [taken[name].result() for name in ("subscriptions", "queries") if name in taken]
+        return {*(named or ()), *(attribute for table in asking for attribute, _ in table.uses)}
 
     def take_in(name: str) -> Ingested:
         listed = {table for _, table, _ in SPECS[name].known if table in taken}
         known = {table: taken[table].result() for table in SPECS if table in listed}
         start = time.perf_counter()
-        given = (types or {}) if name == "messages" else {}
-        found = _ingest(spark, sources[name], SPECS[name], known, given, strict)
+        log = name == "messages"
+        only = wanted if log and named is not None else None
+        found = _ingest(spark, sources[name], SPECS[name], known, (types or {}) if log else {}, strict, only)
         if done is not None:
             done(found, time.perf_counter() - start)
         return found
@@ -125,9 +139,10 @@ def _ingest(
     known: Mapping[str, Ingested],
     types: Mapping[str, str],
     strict: bool,
+    wanted: Wanted | None,
 ) -> Ingested:
     name = described.name
-    raw = read(spark, source, name)
+    raw = read(spark, source, name, _with_own(wanted, described) if described.free else None)
     _check_columns(raw, described)
     checked, found = _typed(raw, described, dict(types))
     checked = _checked(checked, raw, described)
@@ -138,7 +153,19 @@ def _ingest(
     if not described.free:
         # Read by several steps; a message log is too large to keep, and cheap to check again.
         checked = checked.persist(StorageLevel.MEMORY_AND_DISK)
-    counts, times = _counted(checked)
+    return settled(checked, name, strict, columns=raw.there, types=found)
+
+
+def _with_own(wanted: Wanted | None, described: TableSpec) -> Wanted | None:
+    return None if wanted is None else lambda: {*wanted(), *(column.name for column in described.columns)}
+
+
+def settled(
+    checked: DataFrame, name: str, strict: bool, *, columns: tuple[str, ...], types: Mapping[str, str]
+) -> Ingested:
+    """A table whose rows have their verdicts: good and bad ones apart, and counted."""
+    found = _counted(checked)
+    counts = {kind: int(row["n"]) for kind, row in found.items()}
     bad = {kind: counts[kind] for kind in sorted(k for k in counts if k is not None)}
     quarantine = _quarantine(checked, name)
     if strict and bad:
@@ -148,18 +175,29 @@ def _ingest(
             name=name,
             hint="without --strict it is set aside",
         )
-    rows = checked.where(F.col(KIND).isNull()).drop(KIND, REASON, RAW, BROKEN)
-    return Ingested(name, rows, quarantine, sum(counts.values()), bad, found, times)
+    rows = checked.where(F.col(KIND).isNull()).drop(KIND, REASON, RAW, BROKEN, USES)
+    times, uses = _times(found.get(None)), _uses(found.get(None))
+    return Ingested(name, rows, quarantine, sum(counts.values()), bad, checked, columns, types, times, uses)
 
 
-def _counted(checked: DataFrame) -> tuple[dict[str | None, int], tuple[int, int] | None]:
-    """Rows by kind of fault (None: good), and the first and last time of the good ones, in one pass."""
+def _counted(checked: DataFrame) -> dict[str | None, Row]:
+    """Rows by kind of fault (None: good), the first and last time, and what profiles ask, in one pass."""
     at = F.unix_micros("ts") if "ts" in checked.columns and _is_time(checked) else F.lit(None).cast("long")
     sums = [F.count("*").alias("n"), F.min(at).alias("first"), F.max(at).alias("last")]
-    found = {row[KIND]: row for row in checked.groupBy(KIND).agg(*sums).collect()}
-    good = found.get(None)
-    times = None if good is None or good["first"] is None else (int(good["first"]), int(good["last"]))
-    return {kind: int(row["n"]) for kind, row in found.items()}, times
+    if USES in checked.columns:
+        sums.append(F.array_distinct(F.flatten(F.collect_set(USES))).alias(USES))
+    return {row[KIND]: row for row in checked.groupBy(KIND).agg(*sums).collect()}
+
+
+def _times(good: Row | None) -> tuple[int, int] | None:
+    return None if good is None or good["first"] is None else (int(good["first"]), int(good["last"]))
+
+
+def _uses(good: Row | None) -> frozenset[tuple[str, str]]:
+    if good is None or USES not in good:
+        return frozenset()
+    pairs = (use.partition(" ") for use in good[USES])
+    return frozenset((name, kind) for kind, _, name in pairs)
 
 
 def _is_time(frame: DataFrame) -> bool:
@@ -179,11 +217,11 @@ def _check_columns(raw: Raw, described: TableSpec) -> None:
             given = raw.frame.schema[column.name].dataType
             if not convert.is_plain(given):
                 raise InputError(
-                    f"{raw.source}: column {column.name!r} of the {described.name} table is {given.simpleString()}",
+                    f"{raw.source}: column {column.name!r} of the {described.name} table must hold plain values, "
+                    f"got {given.simpleString()}",
                     name=column.name,
-                    hint="it must hold one plain value per row",
                 )
-    if described.free and not [c for c in raw.columns if c not in {d.name for d in described.columns}]:
+    if described.free and not [c for c in raw.there if c not in {d.name for d in described.columns}]:
         raise InputError(f"{raw.source}: the {described.name} table has no attributes", name=described.name)
 
 
@@ -191,10 +229,9 @@ def _typed(raw: Raw, described: TableSpec, types: dict[str, str]) -> tuple[DataF
     """Every column as its type, beside what the checks need: `_had_*` tells null from unreadable."""
     mine = {c.name: c for c in described.columns if c.name in raw.columns}
     rest = tuple(c for c in raw.columns if c not in mine)
-    if unknown := sorted(set(types) - set(rest)):
-        raise InputError(
-            f"{raw.source}: types must name attributes of the messages, got {unknown[0]!r}", name=unknown[0]
-        )
+    if types:
+        check_names(types, [c for c in raw.there if c not in {d.name for d in described.columns}], "types")
+    types = {name: kind for name, kind in types.items() if name in rest}
     found = convert.infer(raw, tuple(c for c in rest if c not in types)) | types if described.free else {}
     makers = {"name": convert.as_name, "profile": convert.as_name, "amount": convert.as_amount, "time": convert.as_time}
     cells = [makers[column.type](raw, name).alias(name) for name, column in mine.items()]
@@ -221,7 +258,8 @@ _WORDS = {"name": "text", "profile": "text", "amount": "a number", "time": "a ti
 
 
 def _wrong(raw: Raw, name: str, kind: str, value: Column) -> tuple[Column, str, str]:
-    return F.col(f"`{name}`").isNotNull() & value.isNull(), name, _WORDS[kind]
+    cell = convert.cell_of(raw, name, "string" if kind in ("name", "profile") else kind)
+    return cell.isNotNull() & value.isNull(), name, _WORDS[kind]
 
 
 def _kept(raw: Raw, name: str) -> Column:

@@ -87,7 +87,7 @@ def plan_channels(
             found = _on_driver(taken, groups, sessions, method, alpha, beta, seed, inputs or {}, tuple(key))
             return PlannedOnSpark(found, "driver", taken)
         if method != "search":
-            raise UnsupportedError(f"method {method!r} plans at most {driver_pairs} wishes", works=("search",))
+            raise UnsupportedError(f"method {method!r} takes at most {driver_pairs} interest rows", works=("search",))
         chosen = effort or Effort(driver_pairs=driver_pairs)
         found = _on_shards(taken, groups, sessions, alpha, beta, seed, chosen, inputs or {}, tuple(key))
         return PlannedOnSpark(found, "shards", taken)

@@ -16,7 +16,8 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from narrowcast.data.ingest.take_in import ingest
+from narrowcast.data.ingest.misfits import without_misfits
+from narrowcast.data.ingest.take_in import Ingested, ingest
 from narrowcast.data.spark.output import Output, TableStep, write_manifest, writing
 from narrowcast.data.spark.progress import TaskReporter, watched
 from narrowcast.data.spark.sizing import sized
@@ -98,7 +99,7 @@ def replay(
     replay_flows, replay_groups, replay_subscribers and replay_links into `out` if given.
     """
     if (subscriptions is None) == (interest is None):
-        raise InputError("give either subscriptions or interest: who wants what", name="subscriptions")
+        raise InputError("replay needs exactly one of subscriptions and interest", name="subscriptions")
     with watched(spark, progress), sized(spark, [messages, subscriptions or str(interest)]):
         tables, predicted, own = read_plan(spark, plan)
         key = tuple(key) or own
@@ -108,10 +109,13 @@ def replay(
                 name="key",
                 hint="name them: --key symbol",
             )
-        log = ingest(spark, messages, "messages")
+        asked = None if subscriptions is None else ingest(spark, subscriptions, "subscriptions")
+        named = {*key, *(() if asked is None else (name for name, _ in asked.uses))}
+        log = ingest(spark, messages, "messages", wanted=lambda: named)
         flows = flow_sums(log.rows, key).persist(StorageLevel.DISK_ONLY)
-        if subscriptions is not None:
-            wants = _wants(spark, log.rows, subscriptions, key)
+        if asked is not None:
+            fitting = without_misfits({"subscriptions": asked, "messages": log}, strict=False)
+            wants = _wants(spark, log.rows, fitting["subscriptions"], key)
         else:
             wants = (
                 ingest(spark, str(interest), "interest").rows.join(flows, "flow").select("flow", "subscriber", *AMOUNTS)
@@ -141,13 +145,13 @@ def flow_sums(messages: DataFrame, key: Sequence[str]) -> DataFrame:
     return rows.groupBy("flow").agg(F.count("*").alias("messages"), F.sum("bytes").alias("bytes"))
 
 
-def _wants(spark: SparkSession, messages: DataFrame, subscriptions: str | Path, key: Sequence[str]) -> DataFrame:
+def _wants(spark: SparkSession, messages: DataFrame, subscriptions: Ingested, key: Sequence[str]) -> DataFrame:
     """How much of each flow each subscriber's profiles match: flow, subscriber, messages, bytes."""
     from narrowcast.profiles import Matcher
 
-    pairs = ingest(spark, subscriptions, "subscriptions").rows.select("subscriber", "profile").collect()
+    pairs = subscriptions.rows.select("subscriber", "profile").collect()
     if not pairs:
-        raise InputError("no subscription is left to replay for", name="subscriptions")
+        raise InputError("subscriptions must have at least one valid row, got none", name="subscriptions")
     people, texts = sorted({r["subscriber"] for r in pairs}), sorted({r["profile"] for r in pairs})
     person, text = {s: i for i, s in enumerate(people)}, {t: i for i, t in enumerate(texts)}
     profile = np.array([text[r["profile"]] for r in pairs], np.int64)

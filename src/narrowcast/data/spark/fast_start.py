@@ -50,7 +50,7 @@ def make() -> Path:
     """Measure a small workload in this process and keep the classes that took. The process's JVM ends with it."""
     target = archive(java_home())
     if target is None:
-        raise InputError("no folder can hold Spark's classes", name="XDG_CACHE_HOME", hint="set it to one of yours")
+        raise InputError("no cache folder is writable", name="XDG_CACHE_HOME", hint="set it to one of yours")
     if SparkContext._active_spark_context is not None:
         raise InputError("this process has a Spark session already", hint="make the archive in a process of its own")
     target.unlink(missing_ok=True)

@@ -69,7 +69,7 @@ def java_home(*, system_only: bool = False) -> Path:
         elif found[1] < OLDEST:
             seen.append(f"{java} is version {found[1]}")
         else:
-            log.info("Java %d at %s", found[1], found[0])
+            log.info("using Java %d at %s", found[1], found[0])
             return _launcher_home(*found)
     raise InputError(
         f"Spark needs Java {OLDEST} or newer and none was found{': ' + '; '.join(seen) if seen else ''}",
@@ -144,9 +144,9 @@ def _launcher_home(real: Path, version: int) -> Path:
             if _ask(java_there) is not None:
                 return home
         except OSError as error:
-            log.info("%s cannot hold a Java launcher: %s", folder, error)
+            log.info("no Java launcher can be written to %s: %s", folder, error)
     raise InputError(
-        "no folder for the Java launcher can be written and run from",
+        "no folder for the Java launcher is writable and executable",
         name="XDG_CACHE_HOME",
         hint="set XDG_CACHE_HOME to a folder of yours on a disk not mounted noexec",
     )

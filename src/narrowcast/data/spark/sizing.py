@@ -24,12 +24,14 @@ _PLAIN = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+# Names of columns are what they are, as in profiles: a log may have both Pid and PID.
+_EXACT = {"spark.sql.caseSensitive": "true"}
 
 
 @contextmanager
 def sized(spark: SparkSession, sources: Iterable[str | Path]) -> Iterator[None]:
     """Within the block, settings that suit inputs of this size; those of before come back after it."""
-    chosen = _settings(spark.sparkContext.defaultParallelism, list(sources))
+    chosen = _EXACT | _settings(spark.sparkContext.defaultParallelism, list(sources))
     before = {name: spark.conf.get(name, None) for name in chosen}
     for name, value in chosen.items():
         spark.conf.set(name, value)

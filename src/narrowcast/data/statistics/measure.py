@@ -13,8 +13,11 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from narrowcast.data.ingest.read import FILE, FORMATS, ROW
-from narrowcast.data.ingest.tables import SPECS
+from narrowcast.data.ingest.find import check_enough, find_inputs
+from narrowcast.data.ingest.fit import absent_in, absent_line, short
+from narrowcast.data.ingest.key import check_key, check_names
+from narrowcast.data.ingest.misfits import without_misfits
+from narrowcast.data.ingest.read import FILE, ROW
 from narrowcast.data.ingest.take_in import Ingested, ingest_all, nothing_quarantined, quarantined
 from narrowcast.data.spark.output import PIECE, Output, TableStep, write_manifest, writing
 from narrowcast.data.spark.progress import TaskReporter, watched
@@ -24,26 +27,33 @@ from narrowcast.data.statistics import tables as statistics
 from narrowcast.data.statistics.match import Decay, partials
 from narrowcast.data.statistics.partials import OVERLAP, PAIR
 from narrowcast.data.statistics.query_sizes import grid, query_sizes
+from narrowcast.data.statistics.remarks import emptiness, remarks
 from narrowcast.data.statistics.tree_demand import tree_demand
 from narrowcast.errors import InputError
 from narrowcast.model import Tree
-from narrowcast.model.tables import key_metadata
+from narrowcast.model.tables import key_metadata, local_path
 from narrowcast.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["MeasureSettings", "Measured", "find_inputs", "measure_folder"]
 QUARANTINE_KEY = ("table", "file", "row")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A folder of measured tables: how many rows went in and were set aside, and what each step took."""
+    """A folder of measured tables: how many rows went in and were set aside, and what each step took.
+
+    `remarks` are lines for a person: columns that profiles name and messages lack, profiles that matched nothing,
+    and why a result is empty.
+    """
 
     folder: Path
     rows_in: Mapping[str, int]
     set_aside: Mapping[str, int]
     steps: tuple[TableStep, ...]
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,23 +75,6 @@ class MeasureSettings:
     types: Mapping[str, str] | None = None
     strict: bool = False
     partitions: int | None = None
-
-
-def find_inputs(folder: str | Path) -> dict[str, Path]:
-    """The input tables of a folder, by their file or folder names: messages.parquet, flows.csv, …"""
-    place = Path(folder)
-    if not place.is_dir():
-        raise InputError(f"{place}: no such folder", name="inputs", got=str(place))
-    found: dict[str, Path] = {}
-    for path in sorted(place.iterdir()):
-        name = path.name if path.is_dir() else path.stem
-        if name in SPECS and (path.is_dir() or path.suffix in FORMATS):
-            if name in found:
-                raise InputError(f"{place}: both {found[name].name} and {path.name} are the {name} table", name=name)
-            found[name] = path
-    if not found:
-        raise InputError(f"{place}: no input table here; tables are {', '.join(SPECS)}", name="inputs", got=str(place))
-    return found
 
 
 def measure_folder(
@@ -106,23 +99,25 @@ def measure_folder(
     number of partitions and workers; only the manifest's times differ.
     """
     settings = settings or MeasureSettings()
-    _refuse_inputs(inputs.values(), Path(out))
+    check_enough(inputs)
+    out = local_path(out, "out")
+    _refuse_inputs(inputs.values(), out)
     whole = writing(out, overwrite=overwrite, explain=explain)
     with watched(spark, progress), sized(spark, inputs.values()), whole as output:
-        taken = _take_in(spark, inputs, settings, output)
+        taken = without_misfits(_take_in(spark, inputs, settings, output), settings.strict)
         bad = any(table.n_quarantined for table in taken.values())
         output.write("quarantine", quarantined(taken, spark) if bad else nothing_quarantined(), QUARANTINE_KEY)
         with at_once(inputs.values()) as pool:
             about = _measure(spark, taken, settings, output, pool)
+        said = tuple(about.get("remarks", ()))
         counts = {
             name: {"rows_in": t.n_in, "accepted": t.n_accepted, "quarantined": dict(t.n_bad), "types": dict(t.types)}
             for name, t in taken.items()
         }
         write_manifest(output, {"narrowcast": __version__, "key": settings.key, "inputs": counts, **about})
         steps = tuple(output.steps)
-    return Measured(
-        Path(out), {n: t.n_in for n, t in taken.items()}, {n: t.n_quarantined for n, t in taken.items()}, steps
-    )
+    counted = {n: t.n_in for n, t in taken.items()}, {n: t.n_quarantined for n, t in taken.items()}
+    return Measured(out, *counted, steps, said)
 
 
 def _refuse_inputs(sources: Iterable[str | Path], out: Path) -> None:
@@ -138,7 +133,8 @@ def _take_in(
     def done(table: Ingested, seconds: float) -> None:
         output.note(f"{table.name} (accepted)", table.n_accepted, seconds)
 
-    return ingest_all(spark, inputs, types=settings.types, strict=settings.strict, done=done)
+    named = {*settings.key, *(settings.grid_attributes or ())}
+    return ingest_all(spark, inputs, types=settings.types, strict=settings.strict, named=named, done=done)
 
 
 def _measure(
@@ -148,36 +144,37 @@ def _measure(
     output: Output,
     pool: ThreadPoolExecutor,
 ) -> dict[str, Any]:
-    about: dict[str, Any] = {}
+    about: dict[str, Any] = {"remarks": []}
     messages = taken["messages"].rows if "messages" in taken else None
     if messages is not None and settings.partitions is not None:
         messages = messages.repartition(settings.partitions)
     if messages is not None and "subscriptions" in taken:
-        times = taken["messages"].times_us
-        about |= _from_messages(spark, messages, times, taken["subscriptions"].rows, settings, output, pool)
+        about |= _from_messages(spark, messages, taken, settings, output, pool)
     elif "interest" in taken and "flows" in taken:
         _audiences(taken["interest"].rows, taken["flows"].rows, output)
     if "tree" in taken and "demand" in taken:
         _tree_demand(taken["tree"].rows, taken["demand"].rows, output)
     if messages is not None and "queries" in taken:
-        _query_sizes(messages, taken["queries"].rows, settings, output)
+        about["remarks"] += _query_sizes(messages, taken, settings, output)
     return about
 
 
 def _from_messages(
     spark: SparkSession,
     messages: DataFrame,
-    times: tuple[int, int] | None,
-    subscriptions: DataFrame,
+    taken: Mapping[str, Ingested],
     settings: MeasureSettings,
     output: Output,
     pool: ThreadPoolExecutor,
 ) -> dict[str, Any]:
-    from narrowcast.profiles import Matcher
+    from narrowcast.profiles import Matcher, Profile
 
+    log, subscriptions, times = taken["messages"], taken["subscriptions"].rows, taken["messages"].times_us
+    check_key(settings.key, log.columns)
     start = time.perf_counter()
-    profiles = _profiles(subscriptions)
-    matcher = Matcher(profiles["text"].to_pylist())
+    profiles = _profiles(taken["subscriptions"])
+    parsed = [Profile.parse(text) for text in profiles["text"].to_pylist()]
+    matcher = Matcher(parsed)
     output.note("matcher", matcher.n_profiles, time.perf_counter() - start)
     output.write("profiles", profiles, ("profile",))
     numbered = spark.createDataFrame(profiles.select(["profile", "text"]))
@@ -202,17 +199,21 @@ def _from_messages(
         _write_statistics(sums, holders, over, settings, output, pool)
     finally:
         sums.unpersist()
-    absent = sorted(set(matcher.attributes) - set(messages.columns))
-    return {"messages": over.messages, "log_seconds": over.seconds, "newest_us": newest, "attributes_absent": absent}
+    absent = sorted(set(matcher.attributes) - set(log.columns))
+    counts, _, _ = over.of_profiles(matcher.n_profiles)
+    empty = emptiness(log.n_accepted, log.n_quarantined, int(counts.sum()))
+    said = [*([empty] if empty else ()), *remarks(parsed, counts, log.columns, output.folder / "holders.parquet")]
+    about = {"messages": over.messages, "log_seconds": over.seconds, "newest_us": newest}
+    return {**about, "attributes_absent": absent, "remarks": said}
 
 
-def _profiles(subscriptions: DataFrame) -> pa.Table:
+def _profiles(taken: Ingested) -> pa.Table:
     """Table `profiles`: profile, text, n_subscribers; numbered in the order of their texts."""
     import pyarrow as pa
 
-    found = subscriptions.groupBy(F.col("profile").alias("text")).agg(F.count("*").alias("n_subscribers")).toArrow()
+    found = taken.rows.groupBy(F.col("profile").alias("text")).agg(F.count("*").alias("n_subscribers")).toArrow()
     if not found.num_rows:
-        raise InputError("subscriptions must have at least one valid row, got none", name="subscriptions")
+        raise _none_left(taken)
     # As Python sorts them, by code points.
     texts, counts = zip(
         *sorted(zip(*(found[c].to_pylist() for c in ("text", "n_subscribers")), strict=True)), strict=True
@@ -220,6 +221,13 @@ def _profiles(subscriptions: DataFrame) -> pa.Table:
     count = pa.field("n_subscribers", pa.int64(), nullable=False)
     schema = pa.schema([("profile", pa.int64()), ("text", pa.string()), count])
     return pa.table([range(len(texts)), texts, counts], schema=schema)
+
+
+def _none_left(taken: Ingested) -> InputError:
+    """No row of a table of profiles can be used: what is wrong with the first."""
+    first = taken.quarantine.orderBy("file", "row").limit(1).collect()
+    why = f"row {first[0]['row']} of {taken.n_in:,}: {first[0]['reason']}" if first else None
+    return InputError(f"{taken.name} must have at least one valid row, got none", name=taken.name, hint=why)
 
 
 def _write_statistics(
@@ -294,21 +302,26 @@ def _tree_demand(tree: DataFrame, demand: DataFrame, output: Output) -> None:
     output.write("tree_demand", tree_demand(demand, Tree(parents), names), ("node",))
 
 
-def _query_sizes(messages: DataFrame, queries: DataFrame, settings: MeasureSettings, output: Output) -> None:
+def _query_sizes(
+    messages: DataFrame, taken: Mapping[str, Ingested], settings: MeasureSettings, output: Output
+) -> list[str]:
+    """Write how much each query asks for; lines on columns that queries name and messages lack."""
     from narrowcast.profiles import Matcher, Profile
 
+    queries, columns = taken["queries"].rows, taken["messages"].columns
     texts = sorted({row["profile"] for row in queries.select("profile").distinct().collect()})
     if not texts:
-        raise InputError("queries must have at least one valid row, got none", name="queries")
+        raise _none_left(taken["queries"])
+    profiles = [Profile.parse(text) for text in texts]
     numbered = queries.sparkSession.createDataFrame(list(enumerate(texts)), "number bigint, profile string")
     named = queries.join(numbered, "profile").select("query", "client", F.col("number").alias("profile"))
-    output.write("query_sizes", query_sizes(messages, named, Matcher(texts)), ("query", "client"))
-    along = settings.grid_attributes or _attributes([Profile.parse(text) for text in texts])
+    output.write("query_sizes", query_sizes(messages, named, Matcher(profiles)), ("query", "client"))
+    check_names(settings.grid_attributes or (), columns, "grid")
+    along = settings.grid_attributes or tuple(
+        sorted({name for profile in profiles for name in profile.attributes} & set(columns))
+    )
     if along:
         cells = grid(messages, along, cells=settings.grid_cells)
         output.write("grid", cells, tuple(f"{a}_cell" for a in along))
-
-
-def _attributes(profiles: Sequence[Any]) -> tuple[str, ...]:
-    """The attributes that range queries speak of."""
-    return tuple(sorted({name for profile in profiles for name in profile.attributes}))
+    absent = absent_in(profiles, columns)
+    return [absent_line(n, len(at), [short(profiles[i]) for i in at], columns) for n, at in absent.items()]

@@ -1,0 +1,88 @@
+"""The input tables in a folder: each file and folder there is a table, or it is named as passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
+from pathlib import Path
+
+from narrowcast.data.ingest.tables import SPECS
+from narrowcast.errors import InputError
+from narrowcast.model.tables import MANIFEST, PACKINGS, READABLE, ending, local_path
+
+# What generated folders have beside their tables.
+COMPANIONS = (MANIFEST, "workload.json")
+# Tables from which something can be measured together.
+ENOUGH = (("messages", "subscriptions"), ("messages", "queries"), ("flows", "interest"), ("tree", "demand"))
+
+
+def find_inputs(folder: str | Path, tell: Callable[[str], None] | None = None) -> dict[str, Path]:
+    """The input tables of a folder, by their file or folder names: messages.parquet, flows.csv.gz, a folder tree, …
+
+    `tell` gets a line for everything that is no table. Two files for one table are an InputError, and so is a
+    file named after a table that has no other and cannot be read. Names from . and _ are no data, as for Spark.
+    """
+    place = local_path(folder, "inputs")
+    if not place.is_dir():
+        raise InputError(f"{place}: no such folder", name="inputs", got=str(place))
+    found: dict[str, Path] = {}
+    others = []
+    for path in sorted(place.iterdir()):
+        name = _table(path)
+        if name in found:
+            raise InputError(f"{place}: both {found[name].name} and {path.name} are the {name} table", name=name)
+        if name in SPECS:
+            found[name] = path
+        elif not path.name.startswith((".", "_")) and path.name not in COMPANIONS:
+            others.append(path)
+    lines = [_passed_over(path, found) for path in others]
+    if not found:
+        raise InputError(
+            f"{place}: no input table here; tables are {', '.join(SPECS)}",
+            name="inputs",
+            got=str(place),
+            hint=lines[0] if lines else None,
+        )
+    if tell is not None:
+        for line in lines:
+            tell(line)
+    return found
+
+
+def check_enough(names: Collection[str]) -> None:
+    """Refuse tables from which nothing can be measured.
+
+    >>> check_enough(["nodes", "messages"])
+    Traceback (most recent call last):
+    narrowcast.errors.InputError: nothing can be measured from nodes, messages alone (messages and subscriptions \
+would do, or messages and queries, flows and interest, tree and demand)
+    """
+    if not any(set(needed) <= set(names) for needed in ENOUGH):
+        sets = [" and ".join(needed) for needed in ENOUGH]
+        raise InputError(
+            f"nothing can be measured from {', '.join(names)} alone",
+            name="inputs",
+            got=tuple(names),
+            hint=f"{sets[0]} would do, or {', '.join(sets[1:])}",
+        )
+
+
+def _table(path: Path) -> str:
+    """The table that a file or folder would be by its name; "" for a file of another format."""
+    known = ending(path.name)
+    return path.name.removesuffix(known) if known or path.is_dir() else ""
+
+
+def _passed_over(path: Path, found: Collection[str]) -> str:
+    """The line about something that is no table; an InputError where it looks like the only file of one."""
+    first = path.name.split(".")[0]
+    if first in SPECS and first not in found:
+        endings = ", ".join(READABLE[:3])
+        raise InputError(
+            f"{path}: the {first} table has an ending that cannot be read",
+            name=first,
+            got=path.name,
+            hint=f"endings are {endings}, of text also with {' or '.join(PACKINGS)}",
+        )
+    near = [n for n in get_close_matches(first.lower(), SPECS, n=1, cutoff=0.8) if n not in found]
+    return f"measure ignores {path.name}: not the name of a table" + (f" (did you mean {near[0]}?)" if near else "")

@@ -1,0 +1,53 @@
+"""What a person should know of a measurement beside its tables: columns not there, profiles without a match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from narrowcast.data.ingest.fit import SOME, absent_in, absent_line, idle_line
+from narrowcast.data.statistics.partials import Ints
+from narrowcast.profiles import Profile
+
+
+def remarks(profiles: Sequence[Profile], matches: Ints, columns: Sequence[str], holders: Path) -> tuple[str, ...]:
+    """Lines on columns that profiles name and messages lack, and on the profiles that matched nothing.
+
+    `matches` counts the messages of each profile; `holders` is the table of who has which.
+    """
+    absent = absent_in(profiles, columns)
+    idle = np.flatnonzero(matches == 0)
+    shown = {place for places in absent.values() for place in places[:SOME]} | {int(place) for place in idle[:SOME]}
+    whose = _holders(holders, sorted(shown)) if shown else {}
+    lines = []
+    for name, places in absent.items():
+        lines.append(absent_line(name, len(places), [whose[place] for place in places[:SOME]], columns))
+    if len(idle):
+        first = [(whose[int(place)], profiles[place]) for place in idle[:SOME]]
+        lines.append(idle_line(len(profiles), len(idle), first))
+    return tuple(lines)
+
+
+def _holders(table: Path, profiles: Iterable[int]) -> dict[int, str]:
+    """The first subscriber of each of these profiles, with how many more have it."""
+    import pyarrow.parquet as pq
+
+    found = pq.read_table(table, filters=[("profile", "in", list(profiles))], partitioning=None).to_pylist()
+    names: dict[int, list[str]] = {}
+    for row in found:
+        names.setdefault(row["profile"], []).append(row["subscriber"])
+    return {profile: who[0] + (f" and {len(who) - 1:,} more" if len(who) > 1 else "") for profile, who in names.items()}
+
+
+def emptiness(n_messages: int, n_set_aside: int, n_pairs: int) -> str | None:
+    """Why a result is empty; None if it is not.
+
+    >>> emptiness(0, 12, 0)
+    'the result is empty: all 12 messages were set aside'
+    """
+    if n_messages == 0:
+        why = f"all {n_set_aside:,} messages were set aside" if n_set_aside else "there are no messages"
+        return f"the result is empty: {why}"
+    return None if n_pairs else f"nobody wants anything: no profile matches any of {n_messages:,} messages"
