@@ -1,4 +1,4 @@
-"""Flow-based merging with sets: every pair priced before every merge."""
+"""Flow-based merging with sets: what the cheapest merge of any two clusters would add."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from itertools import combinations
 from typing import Any
 
 
-def flow_merge(audiences: list[set[int]], rates: Any, clusters: int) -> float:
-    """Σ θ|C| where it ends."""
-    parts = [(float(rate), set(audience)) for rate, audience in zip(rates, audiences, strict=True)]
-    while len(parts) > clusters:
-        a, b = min(combinations(range(len(parts)), 2), key=lambda ab: _added(parts[ab[0]], parts[ab[1]]))
-        joined = (parts[a][0] + parts[b][0], parts[a][1] | parts[b][1])
-        parts = [part for i, part in enumerate(parts) if i not in (a, b)] + [joined]
-    return sum(theta * len(users) for theta, users in parts)
+def cheapest_merge(audiences: list[set[int]], rates: Any, cluster_of: list[int]) -> float:
+    """By how much Σ θ|C| grows with the best merge, every pair of clusters priced."""
+    parts: dict[int, tuple[float, set[int]]] = {}
+    for audience, rate, cluster in zip(audiences, rates, cluster_of, strict=True):
+        theta, users = parts.get(cluster, (0.0, set()))
+        parts[cluster] = theta + float(rate), users | audience
+    return min(_added(one, two) for one, two in combinations(parts.values(), 2))
 
 
 def _added(one: tuple[float, set[int]], two: tuple[float, set[int]]) -> float:

@@ -27,11 +27,11 @@ def test_the_cost_equals_its_definition_summed_user_by_user(seed: int, alpha: fl
 
 def test_a_plan_that_leaves_a_wanted_flow_out_has_no_cost() -> None:
     interest = nc.Interest.from_pairs([0, 1], [0, 0], [1.0, 1.0, 1.0])
-    with pytest.raises(nc.errors.InputError, match="flow 1 has no session but 1 users want it"):
+    with pytest.raises(nc.errors.InputError, match="flow 1 has no session but 1 subscribers want it"):
         nc.channels.cost(interest, [0, -1, -1], [0])
-    with pytest.raises(nc.errors.InputError, match=r"session_of_flow\[0\] is 7"):
+    with pytest.raises(nc.errors.InputError, match=r"session_of_flow\[0\] must be .*, got 7"):
         nc.channels.cost(interest, [7, 0, -1], [0])
-    with pytest.raises(nc.errors.InputError, match="alpha is -1"):
+    with pytest.raises(nc.errors.InputError, match=r"alpha must be .*, got -1"):
         nc.channels.cost(interest, [0, 0, -1], [0], alpha=-1)
 
 

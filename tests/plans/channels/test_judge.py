@@ -106,4 +106,4 @@ def test_a_user_left_out_is_named() -> None:
     fewer = plan.tables["subscriber_group"].slice(1)
     faults = channels_faults(replace(plan, tables={**plan.tables, "subscriber_group": fewer}), interest)
     lost = plan.tables["subscriber_group"]["subscriber"][0].as_py()
-    assert any(fault.startswith(f"user {lost} wants flow") for fault in faults)
+    assert any(fault.startswith(f"subscriber {lost} wants flow") for fault in faults)

@@ -29,7 +29,7 @@ class Aggregation:
     def at(self, h: float) -> tuple[float, float]:
         """(α, β) with h messages per packet, ready for `plan(alpha=, beta=)`."""
         if not h >= 1:
-            raise InputError(f"h is {h}; a packet holds at least one message", name="h", got=h)
+            raise InputError(f"h, the messages per packet, must be at least 1, got {h}", name="h", got=h)
         return self.alpha0 + self.alpha1 / h, self.beta0 + self.beta1 / h
 
 
@@ -50,7 +50,7 @@ def calibrate(accepted: ArrayLike, discarded: ArrayLike, cpu: ArrayLike, h: Arra
         amounts(name, values, theta1.size) for name, values in (("discarded", discarded), ("cpu", cpu), ("h", h))
     )
     if theta1.size and packed.min() < 1:
-        raise InputError(f"h is {packed.min()}; a packet holds at least one message", name="h")
+        raise InputError(f"h, the messages per packet, must be at least 1, got {packed.min()}", name="h")
     design = np.column_stack([theta1 + theta2, theta1])
     factors = np.unique(packed)
     prices = np.array([_two_prices(design[packed == f], load[packed == f], float(f)) for f in factors]).reshape(-1, 2)

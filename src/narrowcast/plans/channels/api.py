@@ -1,8 +1,9 @@
 """`narrowcast.channels`: flows to sessions to multicast groups, with hybrid unicast."""
 
 from narrowcast.plans.channels.aggregation import Aggregation, calibrate
+from narrowcast.plans.channels.choices import CHANNELIZERS, UNICAST
 from narrowcast.plans.channels.cost import cost, illegal
-from narrowcast.plans.channels.hybrid import CHANNELIZERS, UNICAST, hybrid
+from narrowcast.plans.channels.hybrid import hybrid
 from narrowcast.plans.channels.limits import Limits
 from narrowcast.plans.channels.methods.search import Progress
 from narrowcast.plans.channels.plan import METHODS, plan

@@ -62,7 +62,10 @@ def _fixed(interest: Interest, points: Points, groups: int) -> dict[str, Ints]:
         "hash": hashed(flow, groups),
         "round-robin over 5 groups": flow % min(ROUND_ROBIN, groups),
         # As open DDS implementations choose an address: cost 1 per discarding receiver, −1 per delivery.
-        "greedy address": greedy_address(points.offsets, points.users, points.n_users, groups, 1.0, 1.0),
+        # Of groups that are still empty it takes the first, so more of them than flows change nothing.
+        "greedy address": greedy_address(
+            points.offsets, points.users, points.n_users, max(min(groups, points.n), 1), 1.0, 1.0
+        ),
     }
 
 

@@ -58,12 +58,12 @@ def check_maps(interest: Interest, session_of_flow: ArrayLike, group_of_session:
     session = indices("session_of_flow", session_of_flow, low=-1, high=group.size)
     if session.size != interest.n_flows:
         raise InputError(
-            f"session_of_flow has {session.size} entries for {interest.n_flows} flows", name="session_of_flow"
+            f"session_of_flow must have {interest.n_flows} entries, got {session.size}", name="session_of_flow"
         )
     lost = np.flatnonzero((session < 0) & (interest.audience_sizes > 0))
     if lost.size:
         raise InputError(
-            f"flow {lost[0]} has no session but {interest.audience_sizes[lost[0]]} users want it",
+            f"flow {lost[0]} has no session but {interest.audience_sizes[lost[0]]} subscribers want it",
             name="session_of_flow",
             got=int(lost[0]),
             hint="−1 is only for flows that nobody wants",
@@ -74,7 +74,7 @@ def check_maps(interest: Interest, session_of_flow: ArrayLike, group_of_session:
 def check_prices(alpha: float, beta: float) -> None:
     for name, value in (("alpha", alpha), ("beta", beta)):
         if not (np.isfinite(value) and value >= 0):
-            raise InputError(f"{name} is {value}; it must be finite and zero or more", name=name, got=value)
+            raise InputError(f"{name} must be finite and zero or more, got {value}", name=name, got=value)
 
 
 def illegal(interest: Interest, session_of_flow: ArrayLike, group_of_session: ArrayLike) -> list[str]:

@@ -42,18 +42,18 @@ def check_limits(interest: Interest, groups: int, limits: Limits) -> Ints:
     for name in ("joins_per_subscriber", "moves", "new_joins"):
         value = getattr(limits, name)
         if value is not None and value < (name == "joins_per_subscriber"):
-            raise InputError(f"{name} is {value}; it must be {int(name == 'joins_per_subscriber')} or more", name=name)
+            raise InputError(f"{name} must be {int(name == 'joins_per_subscriber')} or more, got {value}", name=name)
     for flow, group in limits.pinned.items():
         if not (0 <= flow < interest.n_flows and 0 <= group < groups):
             raise InputError(
-                f"pinned[{flow}] is {group}; flows are below {interest.n_flows}, groups below {groups}", name="pinned"
+                f"pinned must map flows < {interest.n_flows} to groups < {groups}, got {flow}: {group}", name="pinned"
             )
     apart = np.array(list(limits.apart), np.int64).reshape(-1, 2)
     if apart.size and (apart.min() < 0 or apart.max() >= interest.n_flows or (apart[:, 0] == apart[:, 1]).any()):
         raise InputError("apart must be pairs of different flows", name="apart", got=apart.tolist()[:3])
     for one, two in apart.tolist():
         if one in limits.pinned and limits.pinned[one] == limits.pinned.get(two):
-            raise InfeasibleError(f"flows {one} and {two} are apart but pinned to one group", budget="apart")
+            raise InfeasibleError(f"flows {one} and {two} must be apart but are pinned to one group", budget="apart")
     _check_rates(interest, groups, limits)
     return apart
 

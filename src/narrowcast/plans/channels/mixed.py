@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -78,3 +78,13 @@ def terms(points: Points, group_of: Ints, alone: Bools, w: Weights) -> Terms:
     copies = float(points.rates[points.point_of_pair[alone]].sum())
     perfect = w.receive * points.useful + w.send * float(points.rates.sum())
     return Terms(w.receive * reception, w.send * float(Theta.sum()), w.unicast * copies, perfect)
+
+
+def two_level_terms(points: Points, session_of: Ints, group_of: Ints, alone: Bools, w: Weights) -> Terms:
+    """The same of a plan with sessions (−1: none): what the flow filter throws away is reception too."""
+    found = terms(points, np.append(group_of, -1)[session_of], alone, w)
+    if w.filter == 0:
+        return found
+    filtered = w.filter * points.kept(~alone).merged(session_of, group_of.size).useful
+    perfect = found.perfect + w.filter * points.useful
+    return replace(found, reception=found.reception + filtered, perfect=perfect)

@@ -36,6 +36,8 @@ from narrowcast.plans.unused import refuse_unused
 # Pairs × sessions above which the published methods, run thirty times over, are not made as starts.
 VERY_LARGE = 3 * 10**8
 FREE_PART = 0.6  # of the time limit of a search under limits, for the plan without them
+MOST_BUDGET = 10**7  # more groups or sessions than that are a slip of the keyboard
+ROOM = 1000  # groups and sessions that are worked with though flows are fewer
 
 
 def plan(
@@ -87,11 +89,10 @@ def plan(
     groups, sessions = check_budgets(groups, sessions)
     check_prices(alpha, beta)
     if time_limit is not None and not time_limit > 0:
-        raise InputError(f"time_limit is {time_limit}; it must be above 0", name="time_limit", got=time_limit)
+        raise InputError(f"time_limit must be above 0, got {time_limit}", name="time_limit", got=time_limit)
     if method not in METHODS:
-        raise InputError(
-            f"method is {method!r}; allowed: {', '.join(METHODS)}", name="method", allowed=tuple(METHODS), got=method
-        )
+        told = f"method must be one of {', '.join(METHODS)}, got {method!r}"
+        raise InputError(told, name="method", allowed=tuple(METHODS), got=method)
     if method != "search":
         refuse_unused(f"method {method!r}", time_limit=time_limit, progress=progress)
     if time_limit is not None:
@@ -100,7 +101,8 @@ def plan(
         return _limited(demand, groups, sessions, method, alpha, beta, seed, limits or Limits(), previous, time_limit)
     clock = Clock(monotonic(), time_limit)
     points, point_of_flow = collapse(interest)
-    job = Job(points, min(groups, sessions), sessions, alpha, beta, seed, clock, progress)
+    n_groups, n_sessions = usable(min(groups, sessions), interest), usable(sessions, interest)
+    job = Job(points, n_groups, n_sessions, alpha, beta, seed, clock, progress)
     session_of, group_of = compact(*METHODS[method](job)) if points.n else _nothing()
     session = np.where(point_of_flow >= 0, session_of[point_of_flow] if points.n else -1, -1)
     return packed(demand, session, group_of, method, groups, sessions, alpha, beta, seed)
@@ -153,11 +155,12 @@ def _limited(
 ) -> ChannelsPlan:
     clock, interest = Clock(monotonic(), time_limit), demand.interest
     if method != "search":
-        raise UnsupportedError(f"method {method!r} knows no limits and no previous plan", works=("search",))
+        raise UnsupportedError(f"method {method!r} does not support limits or a previous plan", works=("search",))
     apart = check_limits(interest, groups, limits)
     points, point_of_flow = plain(interest)
     maps, joined = _previous(interest, groups, sessions, previous)
-    walls = fences(points, point_of_flow, groups, limits, apart, maps, joined)
+    n_groups, n_sessions = _room(interest, groups, sessions, limits, maps)
+    walls = fences(points, point_of_flow, n_groups, limits, apart, maps, joined)
     prices = Prices(float(alpha), float(beta), 0.0, np.inf)
     session = np.full(interest.n_flows, -1)
     group_of = np.zeros(0, np.int64)
@@ -165,13 +168,20 @@ def _limited(
     def free() -> Maps:
         classes, class_of_flow = collapse(interest)
         part = Clock(clock.began, None if time_limit is None else FREE_PART * time_limit)
-        chosen = _search(Job(classes, min(groups, sessions), sessions, alpha, beta, seed, part))
+        chosen = _search(Job(classes, min(n_groups, n_sessions), n_sessions, alpha, beta, seed, part))
         return chosen[0][class_of_flow[point_of_flow >= 0]], chosen[1]
 
     if points.n:
-        session_of, group_of = limited_search(points, groups, sessions, prices, walls, maps, seed, clock, free)
+        session_of, group_of = limited_search(points, n_groups, n_sessions, prices, walls, maps, seed, clock, free)
         session[point_of_flow >= 0] = session_of
     return packed(demand, session, group_of, method, groups, sessions, alpha, beta, seed, limits)
+
+
+def _room(interest: Interest, groups: int, sessions: int, limits: Limits, maps: Maps | None) -> tuple[int, int]:
+    """The groups and sessions to work with: those there is use for, and every number that is spoken for."""
+    kept = np.zeros(0, np.int64) if maps is None else maps[1]
+    named = max(max(limits.pinned.values(), default=-1), int(kept.max(initial=-1)))
+    return max(usable(groups, interest), named + 1), max(usable(sessions, interest), kept.size)
 
 
 def _previous(
@@ -189,13 +199,13 @@ def _previous(
         maps, joined = (indices("previous", previous[0], low=-1, high=group.size), group), interest
     if maps[0].size != interest.n_flows or joined.n_users != interest.n_users:
         raise InputError(
-            f"previous is for {maps[0].size} flows and {joined.n_users} users; now there are "
-            f"{interest.n_flows} and {interest.n_users}",
+            f"previous must be for {interest.n_flows} flows and {interest.n_users} subscribers, got {maps[0].size} and "
+            f"{joined.n_users}",
             name="previous",
         )
     if maps[1].size > sessions or maps[1].max(initial=-1) >= groups:
         raise InputError(
-            f"previous has {maps[1].size} sessions in groups 0 to {maps[1].max()}; now {sessions} and {groups} fit",
+            f"previous must fit {sessions} sessions and {groups} groups, got {maps[1].size} and {maps[1].max() + 1}",
             name="previous",
         )
     return maps, joined
@@ -283,8 +293,18 @@ METHODS: dict[str, Callable[[Job], Maps]] = {
 def check_budgets(groups: int, sessions: int) -> tuple[int, int]:
     for name, value in (("groups", groups), ("sessions", sessions)):
         if not isinstance(value, int | np.integer) or value < 1:
-            raise InputError(f"{name} is {value!r}; it must be a whole number above 0", name=name, got=value)
+            raise InputError(f"{name} must be a whole number above 0, got {value!r}", name=name, got=value)
+        if value > MOST_BUDGET:
+            raise InputError(f"{name} must be at most {MOST_BUDGET}, got {value}", name=name, got=value)
     return int(groups), int(sessions)
+
+
+def usable(budget: int, interest: Interest) -> int:
+    """How much of a budget of groups or sessions to work with: no plan has a use for more of them than flows.
+
+    A little more is taken as it is: numbers are drawn from all there are, so that another bound is another plan.
+    """
+    return min(budget, max(int(np.count_nonzero(interest.audience_sizes)), ROOM))
 
 
 def _nothing() -> Maps:

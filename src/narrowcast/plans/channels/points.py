@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from narrowcast.model import Interest
-from narrowcast.model.arrays import Floats, Ints, distinct
+from narrowcast.model.arrays import Bools, Floats, Ints, distinct
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +55,11 @@ class Points:
         np.cumsum(sizes, out=offsets[1:])
         at = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes)
         return Points(offsets, self.users[at], self.rates[chosen], self.n_users)
+
+    def kept(self, pairs: Bools) -> Points:
+        """The same points with some of their pairs."""
+        offsets = np.concatenate([[0], np.cumsum(pairs)])[self.offsets]
+        return Points(offsets, self.users[pairs], self.rates, self.n_users)
 
     def merged(self, cluster_of: Ints, n_clusters: int) -> Points:
         """Each cluster as one point: its rates added, its audiences united. Cluster −1 is left out."""

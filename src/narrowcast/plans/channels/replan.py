@@ -7,12 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from narrowcast.errors import InfeasibleError, UnsupportedError
+from narrowcast.errors import InfeasibleError
 from narrowcast.model import Interest
 from narrowcast.model.arrays import Ints, distinct, frozen
 from narrowcast.model.demand import Demand
 from narrowcast.plans.channels import api as channels
-from narrowcast.plans.channels.plan import packed
+from narrowcast.plans.channels.plan import packed, usable
+from narrowcast.plans.channels.replan_hybrid import ContinuedHybrid
 from narrowcast.plans.channels.result import ChannelsPlan
 from narrowcast.plans.channels.tally import Tally
 from narrowcast.plans.continued import Budget, Change
@@ -121,9 +122,11 @@ class ContinuedChannels:
         """Numbered so that as many flows as possible are where they were."""
         made = self._made(Budget(), None)
         s = self.settings
-        session = agreed(made.session, self.session, s.sessions)
-        group = agreed(_groups(made), _groups(self), s.groups)
-        renumbered = np.zeros(s.sessions, np.int64)
+        n_sessions = max(usable(s.sessions, self.interest), self.group.size)
+        n_groups = max(usable(s.groups, self.interest), int(self.group.max(initial=-1)) + 1)
+        session = agreed(made.session, self.session, n_sessions)
+        group = agreed(_groups(made), _groups(self), n_groups)
+        renumbered = np.zeros(n_sessions, np.int64)
         renumbered[session[: made.group.size]] = group[made.group]
         known = made.session >= 0
         return replace(made, session=frozen(np.where(known, session[made.session], -1)), group=frozen(renumbered))
@@ -169,13 +172,13 @@ class ContinuedChannels:
         )
 
 
-continued = ContinuedChannels.of
+def continued(plan: ChannelsPlan, demand: Demand) -> ContinuedChannels | ContinuedHybrid:
+    """A plan under the demand of now, with unicast or without, as the loop goes on from it."""
+    return (ContinuedChannels if plan.weights is None else ContinuedHybrid).of(plan, demand)
 
 
 def settings_of(plan: ChannelsPlan) -> ChannelSettings:
     """What a plan was made with, limits of receivers and groups included."""
-    if plan.weights is not None:
-        raise UnsupportedError("adapt does not support plans with unicast yet", works=("narrowcast plan channels",))
     limits = plan.limits or channels.Limits()
     joins, rate = limits.joins_per_subscriber, limits.rate_per_group
     return ChannelSettings(plan.groups, plan.sessions or 500, plan.alpha, plan.beta, plan.seed, joins, rate)

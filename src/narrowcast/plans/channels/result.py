@@ -132,8 +132,8 @@ class ChannelsPlan(Plan):
         Flows that are new have no session yet; what is gone is left out, and so are joins made for it alone.
         """
         then = self.interest
-        flow_now = _places(then.flow_names, then.n_flows, interest.flow_names, interest.n_flows)
-        user_now = _places(then.user_names, then.n_users, interest.user_names, interest.n_users)
+        flow_now = places(then.flow_names, then.n_flows, interest.flow_names, interest.n_flows)
+        user_now = places(then.user_names, then.n_users, interest.user_names, interest.n_users)
         session = np.full(interest.n_flows, -1)
         session[flow_now[flow_now >= 0]] = self.session_of_flow[flow_now >= 0]
         flow, user = flow_now[then.flow_of_pair], user_now[then.users]
@@ -255,7 +255,7 @@ def _at(names: tuple[str, ...]) -> Any:
     return places
 
 
-def _places(old: tuple[str, ...] | None, n_old: int, new: tuple[str, ...] | None, n_new: int) -> Ints:
+def places(old: tuple[str, ...] | None, n_old: int, new: tuple[str, ...] | None, n_new: int) -> Ints:
     """Where each old name stands among the new ones, −1 for one that is gone."""
     import pyarrow.compute as pc
 

@@ -26,7 +26,7 @@ class Tally:
         self._interest, self.session, self._group = interest, session.copy(), group
         n = interest.n_users
         levels = ((session, group.size, beta), (np.append(group, -1)[session], int(group.max(initial=-1)) + 1, alpha))
-        self._levels = [_Level(interest, label, size, n, price) for label, size, price in levels]
+        self._levels = [Level(interest, label, size, n, price) for label, size, price in levels]
 
     @property
     def cost(self) -> float:
@@ -54,7 +54,7 @@ class Tally:
         self.session[flow] = to
 
 
-class _Level:
+class Level:
     """Sessions, or groups: how often each user wants something in each, and the rate of each."""
 
     def __init__(self, interest: Interest, label: Ints, size: int, n_users: int, price: float) -> None:

@@ -16,6 +16,7 @@ from narrowcast.evaluate.whatif import Family, Outcome, Settings, share_of
 from narrowcast.model import Interest
 from narrowcast.plans.channels.hybrid import hybrid
 from narrowcast.plans.channels.limits import Limits
+from narrowcast.plans.channels.plan import MOST_BUDGET
 from narrowcast.plans.channels.plan import plan as plan_channels
 from narrowcast.plans.channels.result import ChannelsPlan
 from narrowcast.reports.whatif import Whatif, parse_whatif
@@ -131,7 +132,7 @@ def quick(plan: ChannelsPlan) -> Whatif | None:
         return None  # there is no fast planner
     end = time.monotonic() + SECONDS
     points: list[Mapping[str, float]] = []
-    for budget in dict.fromkeys(max(1, round(plan.groups * factor)) for factor in FACTORS):
+    for budget in dict.fromkeys(min(max(1, round(plan.groups * factor)), MOST_BUDGET) for factor in FACTORS):
         if points and time.monotonic() > end:
             break
         points.append({"groups": budget, **_quickly(plan, budget)})

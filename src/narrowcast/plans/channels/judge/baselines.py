@@ -69,7 +69,7 @@ def _fixed(plan: Tables, read: Delivery) -> dict[str, Ints]:
     if groups is None:
         return {}
     if not isinstance(groups, int) or groups < 1:
-        raise InputError(f"parameter groups is {groups!r}; it must be a whole number above 0", name="groups")
+        raise InputError(f"parameter groups must be a whole number above 0, got {groups!r}", name="groups")
     flow = np.arange(len(read.flow_names))
     return {"hash": _splitmix(flow, groups), f"round-robin over {ROUND_ROBIN} groups": flow % min(ROUND_ROBIN, groups)}
 

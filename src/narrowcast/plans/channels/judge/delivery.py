@@ -115,7 +115,7 @@ def delivery(plan: Tables) -> Delivery:
         given = texts(plan, table, column)
         found = places(given, names)
         lost = sorted({given[int(i)].as_py() for i in np.flatnonzero(found < 0)})
-        unknown.extend(f"{column} {name!r} of table {table} is not in the {where}" for name in lost)
+        unknown.extend(f"{column} {name!r} of table {table} is not in {where}" for name in lost)
         return found
 
     rates = amounts(plan, "flows", "rate")
@@ -137,10 +137,10 @@ def delivery(plan: Tables) -> Delivery:
         np.searchsorted(sessions, sent),
         np.searchsorted(sessions, session_row),
         np.searchsorted(groups, group_row),
-        known("subscriber_group", "subscriber", users, "interest"),
+        known("subscriber_group", "subscriber", users, "table interest"),
         np.searchsorted(groups, joined),
         known("unicast", "flow", flows, "table flows") if hybrid else none,
-        known("unicast", "subscriber", users, "interest") if hybrid else none,
+        known("unicast", "subscriber", users, "table interest") if hybrid else none,
         sessions,
         groups,
         tuple(unknown),
@@ -151,10 +151,10 @@ def _n_users(plan: Tables, named: int) -> int:
     """Who wants nothing stands in no table, but flooding would reach them too."""
     said = plan.parameters.get("subscribers", named)
     if not isinstance(said, int) or isinstance(said, bool) or said < named:
-        raise InputError(f"parameter subscribers is {said!r}; {named} subscribers want something", name="subscribers")
+        raise InputError(f"parameter subscribers must be at least {named}, got {said!r}", name="subscribers")
     return said
 
 
 def _repeated(what: str, names: Any) -> list[str]:
     counts = names.value_counts()
-    return [f"{what} {row['values']!r} stands twice in table flows" for row in counts.to_pylist() if row["counts"] > 1]
+    return [f"{what} {row['values']!r} appears twice in table flows" for row in counts.to_pylist() if row["counts"] > 1]

@@ -71,7 +71,7 @@ def _left_out(read: Delivery) -> Iterator[str]:
     """Every wanted (flow, user) must be covered by a joined group or by unicast: no false exclusion."""
     for at in np.flatnonzero(~(read.by_group | read.by_unicast)):
         who, what = read.user_names[read.want_user[at]], read.flow_names[read.want_flow[at]]
-        yield f"user {who} wants flow {what} and does not get it"
+        yield f"subscriber {who} wants flow {what} and does not get it"
 
 
 def _needless(read: Delivery) -> Iterator[str]:
@@ -79,19 +79,19 @@ def _needless(read: Delivery) -> Iterator[str]:
     group = read.group_of_flow[read.want_flow]
     served = (group >= 0) & ~read.by_unicast
     wishes, joins = read.pair(read.want_flow, read.want_user), read.pair(read.joined, read.member)
-    yield from _twice("wish", wishes, "stands twice", None)
-    yield from _twice("join", joins, "stands twice", None)
+    yield from _twice("row of table interest", wishes, "appears twice", None)
+    yield from _twice("row of table subscriber_group", joins, "appears twice", None)
     for at in np.flatnonzero(~np.isin(joins, read.pair(group[served], read.want_user[served]))):
-        yield f"user {read.user_names[read.member[at]]} joins group {read.groups[read.joined[at]]} without need"
+        yield f"subscriber {read.user_names[read.member[at]]} joins group {read.groups[read.joined[at]]} without need"
     pairs = read.pair(read.unicast_flow, read.unicast_user)
-    yield from _twice("unicast pair", pairs, "stands twice", None)
+    yield from _twice("row of table unicast", pairs, "appears twice", None)
     for at in np.flatnonzero(~np.isin(pairs, wishes)):
         who, what = read.user_names[read.unicast_user[at]], read.flow_names[read.unicast_flow[at]]
-        yield f"flow {what} goes by unicast to {who}, who does not want it"
+        yield f"flow {what} goes by unicast to subscriber {who}, who does not want it"
     taken = distinct(read.want_flow[served])
     for k in np.setdiff1d(np.flatnonzero((read.group_of_flow >= 0) & (read.audience_sizes > 0)), taken):
         group_number = read.groups[read.group_of_flow[k]]
-        yield f"flow {read.flow_names[k]} is in group {group_number} and all of it goes by unicast"
+        yield f"flow {read.flow_names[k]} is in group {group_number} although all of it goes by unicast"
 
 
 def _twice(what: str, keys: Ints, says: str, names: Any) -> Iterator[str]:

@@ -32,7 +32,7 @@ def limit_faults(plan: Tables, read: Delivery) -> Iterator[str]:
         if budget is not None and numbers.size > budget:
             yield f"it uses {numbers.size} {name}, the budget is {budget}"
         if budget is not None and numbers.max(initial=-1) >= budget:
-            yield f"{name[:-1]} {numbers.max()} is beyond the budget: numbers are below {budget}"
+            yield f"{name[:-1]} must be below the budget {budget}, got {numbers.max()}"
     limits = limits_of(plan)
     yield from _too_many_joins(read, _budget(limits, "joins_per_subscriber"))
     yield from _too_fast(read, _number(limits, "rate_per_group"))
@@ -46,14 +46,14 @@ def _too_many_joins(read: Delivery, most: int | None) -> Iterator[str]:
         return
     joins = np.bincount(read.member, minlength=len(read.user_names))
     for user in np.flatnonzero(joins > most):
-        yield f"user {read.user_names[user]} joins {joins[user]} groups, allowed are {most}"
+        yield f"subscriber {read.user_names[user]} joins {joins[user]} groups, the limit is {most}"
 
 
 def _too_fast(read: Delivery, most: float | None) -> Iterator[str]:
     if most is None:
         return
     for group in np.flatnonzero(read.group_rates > most * (1 + TOLERANCE)):
-        yield f"group {read.groups[group]} carries {read.group_rates[group]:g}, allowed are {most:g}"
+        yield f"group {read.groups[group]} carries {read.group_rates[group]:g}, the limit is {most:g}"
 
 
 def _misplaced(read: Delivery, pinned: Mapping[str, Any]) -> Iterator[str]:
@@ -62,9 +62,9 @@ def _misplaced(read: Delivery, pinned: Mapping[str, Any]) -> Iterator[str]:
         k = place.get(flow)
         at = -1 if k is None else read.group_of_flow[k]
         if k is None:
-            yield f"flow {flow!r} is pinned and is not in the table flows"
+            yield f"flow {flow!r} is pinned but is not in table flows"
         elif at >= 0 and read.groups[at] != group:
-            yield f"flow {flow} is in group {read.groups[at]} and is pinned to {group}"
+            yield f"flow {flow} is in group {read.groups[at]} but is pinned to group {group}"
 
 
 def _together(read: Delivery, apart: list[Any]) -> Iterator[str]:
@@ -72,11 +72,11 @@ def _together(read: Delivery, apart: list[Any]) -> Iterator[str]:
     place = {name: k for k, name in enumerate(read.flow_names)}
     for pair in apart:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(name in place for name in pair):
-            yield f"the flows kept apart are {pair!r}: not two flows"
+            yield f"apart must be pairs of flows in table flows, got {pair!r}"
             continue
         group = read.group_of_flow[[place[name] for name in pair]]
         if group[0] == group[1] >= 0:
-            yield f"flows {pair[0]} and {pair[1]} share group {read.groups[group[0]]} and must be apart"
+            yield f"flows {pair[0]} and {pair[1]} share group {read.groups[group[0]]} but must be apart"
 
 
 def _too_much_unicast(plan: Tables, read: Delivery) -> Iterator[str]:
@@ -89,13 +89,13 @@ def _too_much_unicast(plan: Tables, read: Delivery) -> Iterator[str]:
     received = w1 * float(read.group_rates[read.joined].sum()) + beta * float(read.session_rates[session].sum())
     total = alone + received + w2 * float(read.group_rates.sum())
     if alone > cap * total * (1 + TOLERANCE):
-        yield f"{alone / total:.1%} of the cost is unicast, allowed are {cap:.1%}"
+        yield f"{alone / total:.1%} of the cost is unicast, the limit is {cap:.1%}"
 
 
 def _budget(given: Mapping[str, Any], name: str) -> int | None:
     value = given.get(name)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise InputError(f"parameter {name} is {value!r}; it must be a whole number above 0", name=name)
+        raise InputError(f"parameter {name} must be a whole number above 0, got {value!r}", name=name)
     return value
 
 
@@ -104,5 +104,5 @@ def _number(given: Mapping[str, Any], name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-        raise InputError(f"parameter {name} is {value!r}; it must be a number, zero or more", name=name)
+        raise InputError(f"parameter {name} must be a number, zero or more, got {value!r}", name=name)
     return float(value)

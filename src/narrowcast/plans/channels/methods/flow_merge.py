@@ -16,7 +16,7 @@ def flow_merge(points: Points, clusters: int, rng: np.random.Generator) -> Ints:
     """The cluster of each point. Deterministic. O(points² · mean audience) with bytes in SIMD."""
     if points.n * points.n_users > LARGEST:
         raise UnsupportedError(
-            f"flow-merge needs {points.n} × {points.n_users} bytes here; at most {LARGEST}", works=("kmeans", "random")
+            f"flow-merge takes at most {LARGEST} bytes, got {points.n} × {points.n_users}", works=("kmeans", "random")
         )
     named = kernel.flow_merge(points.offsets, points.users, points.rates, points.n_users, min(clusters, points.n))
     cluster: Ints = np.unique(named, return_inverse=True)[1]

@@ -34,20 +34,21 @@ def hybrid_search(points: Points, groups: int, w: Weights, starts: list[Ints], s
     for dearer in DEARER if w.cap < 1 else (1.0,):
         priced = Weights(w.receive, w.send, w.copy * dearer)
         begin = [*starts, np.full(points.n, -1), reverse(points, groups, priced)]
-        quick = _searched(points, groups, priced, begin, seed, 0.0)
+        polished = [_searched(points, groups, priced, start, seed, 0.0) for start in begin]
+        quick = min(polished, key=lambda group: terms(points, *_plan(points, group), priced).total)
         if terms(points, *_plan(points, quick), w).unicast_share <= w.cap:
-            slow = _searched(points, groups, priced, [quick], seed, HYBRID_WORK)
+            slow = _searched(points, groups, priced, quick, seed, HYBRID_WORK)
             found += [_plan(points, slow), thinned(points, slow, groups, w)]
             found += [_plan(points, quick), thinned(points, quick, groups, w)]
             break
     return found
 
 
-def _searched(points: Points, groups: int, w: Weights, starts: list[Ints], seed: int, work: float) -> Ints:
+def _searched(points: Points, groups: int, w: Weights, start: Ints, seed: int, work: float) -> Ints:
     """Groups of points by the two-level search with a group per session and no flow filter."""
     prices = Prices(w.receive, 0.0, w.send, w.unicast)
-    maps: list[Maps] = [(start, np.arange(groups)) for start in starts]
-    session_of, group_of = search(points, groups, groups, prices, maps, seed, Clock(monotonic(), None), work=work)
+    maps: Maps = (start, np.arange(groups))
+    session_of, group_of = search(points, groups, groups, prices, [maps], seed, Clock(monotonic(), None), work=work)
     return np.where(session_of >= 0, group_of[session_of] if group_of.size else -1, -1)
 
 

@@ -23,7 +23,7 @@ def interior_point(points: Points, clusters: int, rng: np.random.Generator) -> I
     unknowns = clusters * (points.n + points.n_users)
     if unknowns > LARGEST:
         raise UnsupportedError(
-            f"interior-point has {unknowns} unknowns here, groups × (flows + users); at most {LARGEST} are practical",
+            f"interior-point takes at most {LARGEST} unknowns, groups × (flows + subscribers), got {unknowns}",
             works=("kmeans", "two-phase", "bmd", "flow-merge", "random"),
         )
     W = matrix(points).toarray()

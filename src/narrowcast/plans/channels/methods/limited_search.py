@@ -224,6 +224,6 @@ def _infeasible(lost: int, blocked: Ints, fences: Fences) -> InfeasibleError:
     given["new_joins"] = fences.new_joins
     value = f" of {given[budget]:g}" if budget in given else ""
     return InfeasibleError(
-        f"no plan found that keeps {budget}{value}: {lost} flows found no group, most groups being closed by it",
+        f"no plan found within {budget}{value}: {lost} flows fit into no group, mostly because of this limit",
         budget=budget,
     )

@@ -52,9 +52,7 @@ def iterative_unicast(
 def rechannelized(points: Points, plan: Mixed, channelize: Channelizer) -> Ints:
     """New groups for the flows that still have multicast users, from those they are in."""
     sent = np.flatnonzero(plan.group_of >= 0)
-    keep = ~plan.alone
-    offsets = np.concatenate([[0], np.cumsum(keep)])[points.offsets]
-    thin = Points(offsets, points.users[keep], points.rates, points.n_users).subset(sent)
+    thin = points.kept(~plan.alone).subset(sent)
     group = np.full(points.n, -1)
     if sent.size:
         group[sent] = channelize(thin, plan.group_of[sent])
