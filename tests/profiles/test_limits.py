@@ -12,8 +12,12 @@ from narrowcast.profiles import Profile
 TOO_LARGE = {
     "5 KB of text": ("x = '" + "a" * 5000 + "'", "4096"),
     "5 KB in fewer characters": ("x = '" + "é" * 2500 + "'", "4096"),
-    "200 terms": (" OR ".join(f"x = {i}" for i in range(200)), "has 200 terms and may have 64"),
-    "200 listed values": (f"x IN ({', '.join(map(str, range(200)))})", "has 200 terms"),
+    "200 terms": (" OR ".join(f"x = {i}" for i in range(200)), "at most 64 terms, got 200"),
+    "10,001 listed values": (f"x IN ({', '.join(map(str, range(10_001)))})", "at most 10,000 values, got 10,001"),
+    "a list without an end": (f"x IN ({', '.join(map(str, range(100_000)))}", "the IN list at offset 5"),
+    "lists without end inside one another": ("x IN (1, " * 20_000, "the IN list at offset 5"),
+    "a list of 100,000 in brackets": (f"x IN (({', '.join(map(str, range(100_000)))}))", "the IN list at offset 5"),
+    "5 KB beside a list": (f"x IN (1, 2, 3) AND y = '{'a' * 5000}'", "4096 bytes beside its IN lists, got 5016"),
     "17 deep": ("(" * 17 + "x = 1" + ")" * 17, "16 deep"),
     "2,000 open parentheses": ("(" * 2000, "16 deep"),
     "1,000 NOTs": ("NOT " * 1000 + "x", "16 deep"),
@@ -31,7 +35,9 @@ TOO_LARGE = {
 JUST_SMALL_ENOUGH = {
     "4096 bytes": "x = '" + "a" * 4090 + "'",
     "64 terms": " OR ".join(f"x{i} = 1" for i in range(64)),
-    "64 listed values": f"x NOT IN ({', '.join(map(str, range(64)))})",
+    "10,000 listed values": f"x NOT IN ({', '.join(map(str, range(10_000)))})",
+    "the paper's 69 symbols": f"symbol IN ({', '.join(repr(f'S{i}') for i in range(69))}) AND price > 10",
+    "64 lists": " AND ".join(f"a{i} IN (1, 2, 3)" for i in range(64)),
     "16 deep": "(" * 16 + "x = 1" + ")" * 16,
     "128 conjuncts": " AND ".join(f"(a{i} = 1 OR b{i} = 1)" for i in range(7)),
     "2^30 that merge into one": " AND ".join(f"(x = {i} OR x > {i + 1})" for i in range(30)),
@@ -58,7 +64,7 @@ def test_a_profile_at_the_limit_is_taken_and_prints_back(name: str) -> None:
 
 def test_what_planners_build_is_not_bound() -> None:
     big = Profile.any_of([Profile.parse(f"x = {i}") for i in range(300)])
-    with pytest.raises(ProfileError, match="300 terms"):
+    with pytest.raises(ProfileError, match="at most 64 terms, got 300"):
         Profile.parse(big.text)
     assert Profile.parse(big.text, limits=None) == big
 

@@ -217,13 +217,13 @@ def test_bad_text_says_which_profile() -> None:
     with pytest.raises(ProfileError, match=r"^profile 1: ") as caught:
         Matcher(["x = 1", "x = "])
     assert caught.value.text == "x = "
-    with pytest.raises(InputError, match=r"a list of profiles, not one"):
+    with pytest.raises(InputError, match=r"profiles must be a list, got one profile"):
         Matcher("x = 1")
-    with pytest.raises(InputError, match=r"profile 0 is int"):
+    with pytest.raises(InputError, match=r"profile 0 must be a Profile or text, got int"):
         Matcher([3])  # type: ignore[list-item]
-    with pytest.raises(InputError, match=r"messages are dict"):
+    with pytest.raises(InputError, match=r"messages must be .*, got dict"):
         Matcher(["x = 1"]).match({"x": 1})
-    with pytest.raises(InputError, match=r"threads is 0"):
+    with pytest.raises(InputError, match=r"threads must be .*, got 0"):
         Matcher(["x = 1"]).match(pa.table({"x": [1]}), threads=0)
 
 

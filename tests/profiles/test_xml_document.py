@@ -70,7 +70,7 @@ def test_limits_bind_exactly() -> None:
         parse_document(nested, XmlLimits(depth=2))
     with pytest.raises(InputError, match="more than 2 elements"):
         parse_document(nested, XmlLimits(elements=2))
-    with pytest.raises(InputError, match="18 bytes, allowed are 17"):
+    with pytest.raises(InputError, match="at most 17 bytes, got 18"):
         parse_document(nested, XmlLimits(size_bytes=17))
 
 

@@ -21,8 +21,9 @@ from typing import Any, cast
 
 from narrowcast.errors import ProfileError
 from narrowcast.profiles.limits import LIMITS, check_size
-from narrowcast.profiles.sql.builder import OPERATORS, read_moment
+from narrowcast.profiles.sql.builder import OPERATORS
 from narrowcast.profiles.sql.like import EscapeError, read_pattern, write_pattern
+from narrowcast.profiles.sql.moments import read_moment
 from narrowcast.profiles.sql.syntax import (
     Between,
     Compare,
@@ -101,7 +102,7 @@ class _Reader:
         """A triple (type, name, value): the item has this value."""
         triple = _sequence(found, place, "[type, name, value]")
         if len(triple) != 3:
-            raise _problem(f"{place}: {len(triple)} entries", "write [type, name, value]")
+            raise _problem(f"{place} must have 3 entries, got {len(triple)}", "write [type, name, value]")
         return self.term([triple[0], triple[1], "=", triple[2]], place)
 
     def criterion(self, found: Any, place: str, depth: int) -> Expression:
@@ -123,10 +124,10 @@ class _Reader:
 
     def term(self, found: Sequence[Any], place: str) -> Expression:
         if len(found) not in (3, 4):
-            raise _problem(f"{place}: {len(found)} entries", "write [type, name, operator, value]")
+            raise _problem(f"{place} must have 3 or 4 entries, got {len(found)}", "write [type, name, operator, value]")
         kind, name = self.kind(found[0], place), found[1]
         if not isinstance(name, str) or not name:
-            raise _problem(f"{place}: the name is {_short(name)}", "a name is text")
+            raise _problem(f"{place}: the name must be text, got {_short(name)}", "write [type, name, operator, value]")
         if self.kinds.setdefault(name, kind) != kind:
             message = f"{place}: {name!r} is a {self.kinds[name]} elsewhere and a {kind} here"
             raise _problem(message, "one attribute holds one kind of value")
@@ -140,7 +141,7 @@ class _Reader:
     def kind(self, found: Any, place: str) -> Kind:
         kind = TYPES.get(found.lower()) if isinstance(found, str) else None
         if kind is None:
-            raise _problem(f"{place}: there is no type {_short(found)}", f"use {_listed(tuple(TYPES))}")
+            raise _problem(f"{place}: unknown type {_short(found)}", f"use {_listed(tuple(TYPES))}")
         return kind
 
     def compared(self, name: str, kind: str, word: str, found: Any, place: str) -> Term:
@@ -154,11 +155,11 @@ class _Reader:
         if word == "between":
             bounds = [self.value(v, kind, place) for v in _sequence(found, place, "[low, high] after between")]
             if len(bounds) != 2:
-                raise _problem(f"{place}: {len(bounds)} bounds", "write [low, high] after between")
+                raise _problem(f"{place}: expected 2 bounds, got {len(bounds)}", "write [low, high] after between")
             return Between(name, bounds[0], bounds[1])
         if word == "like":
             return self.like(name, self.value(found, kind, place), place)
-        raise _problem(f"{place}: there is no operator {word!r}", f"use {_listed((*OPERATORS, *WORDS))}")
+        raise _problem(f"{place}: unknown operator {word!r}", f"use {_listed((*OPERATORS, *WORDS))}")
 
     def like(self, name: str, pattern: Value, place: str) -> Term:
         if not isinstance(pattern, str):
@@ -181,4 +182,4 @@ class _Reader:
                 return found or 0
         elif type(found) is (bool if TYPES[wanted] == "boolean" else str):
             return cast(Value, found)
-        raise _problem(f"{place}: {_short(found)} is no {wanted}", "type and value must agree")
+        raise _problem(f"{place}: the value must be of type {wanted}, got {_short(found)}", "type and value must agree")

@@ -76,20 +76,20 @@ def candidates(expression: Expression, key: Sequence[str]) -> frozenset[str] | N
         found = [texts for part in expression.parts if (texts := candidates(part, key)) is not None]
         return min(found, key=len, default=None)
     if isinstance(expression, Or):
-        union: frozenset[str] = frozenset()
+        union: set[str] = set()
         for part in expression.parts:
             texts = candidates(part, key)
             if texts is None:
                 return None
             union |= texts
-        return union
+        return frozenset(union)
     return _named(expression, key[0])
 
 
 def _named(expression: Expression, attribute: str) -> frozenset[str] | None:
     """The texts that a single equality or IN list names."""
     if isinstance(expression, In) and expression.attribute == attribute and expression.kind == "string":
-        return frozenset(str(value) for value in expression.values)
+        return expression.members
     if isinstance(expression, Compare) and expression.attribute == attribute and expression.op == "=":
         return frozenset({str(expression.value)}) if expression.kind == "string" else None
     return None

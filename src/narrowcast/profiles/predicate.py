@@ -93,8 +93,8 @@ def _not(inner: Test) -> Test:
 
 def _term(term: Expression) -> Test | None:
     """The fast form of a term, if it has one."""
-    if isinstance(term, In) and term.kind == "string":
-        return _in(term)
+    if isinstance(term, In) and term.kind in ("string", "number"):
+        return _in(term, (str,) if term.kind == "string" else (int, float))
     if isinstance(term, Compare) and term.kind == "string":
         return _text(term)
     if isinstance(term, Compare) and term.kind == "number" and term.value == term.value:
@@ -104,12 +104,12 @@ def _term(term: Expression) -> Test | None:
     return None
 
 
-def _in(term: In) -> Test:
-    name, values, miss = term.attribute, frozenset(term.values), None if term.has_null else False
+def _in(term: In, kinds: tuple[type, ...]) -> Test:
+    name, values, miss = term.attribute, term.members, None if term.has_null else False
 
     def test(message: Mapping[str, Any]) -> bool | None:
         value = message.get(name)
-        if type(value) is str:
+        if type(value) in kinds and value == value:
             return True if value in values else miss
         return truth(term, message)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from narrowcast.profiles.algebra.compare import covered, disjoint
 from narrowcast.profiles.algebra.normal_form import Box, boxes
-from narrowcast.profiles.limits import LIMITS, UNBOUND, ProfileLimits, check
+from narrowcast.profiles.limits import LIMITS, UNBOUND, ProfileLimits
 from narrowcast.profiles.sql import syntax
 from narrowcast.profiles.sql.syntax import And, Expression, IsNull, Kind, Not, Or
 from narrowcast.profiles.sql.text import to_text
@@ -41,9 +41,9 @@ class Profile:
 
         Raises ProfileError, one line that names the place and how to fix it.
         """
-        from narrowcast.profiles.sql.parse import parse
+        from narrowcast.profiles.shapes import parse
 
-        return cls(check(text, parse, UNBOUND if limits is None else limits))
+        return cls(parse(text, UNBOUND if limits is None else limits))
 
     @classmethod
     def from_expression(cls, expression: Expression) -> Profile:

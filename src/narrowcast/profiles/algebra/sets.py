@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from narrowcast.profiles.algebra import emptiness, intervals
 from narrowcast.profiles.algebra.emptiness import TooComplexError
@@ -20,8 +20,7 @@ from narrowcast.profiles.sql.values import below, classify, is_nan, same
 MOST_PIECES = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class StringPiece:
+class StringPiece(NamedTuple):
     """Strings inside an interval that match, or do not match, some LIKE patterns.
 
     `likes` holds (pattern, wanted): pattern is a tuple of literal runs and the wildcards ANY (`%`)
@@ -110,7 +109,14 @@ class ValueSet:
 
     def minus(self, other: ValueSet) -> ValueSet:
         """Values in this set and not in the other."""
-        return self.intersection(other.complement())
+        return ValueSet(
+            self.null and not other.null,
+            self.other and not other.other,
+            intervals.minus(self.number, other.number, "number"),
+            _strings_minus(self.string, other.string),
+            self.boolean - other.boolean,
+            intervals.minus(self.timestamp, other.timestamp, "timestamp"),
+        )
 
     def is_empty(self) -> bool:
         """Whether it is certain that no value is in the set. Exact but for LIKE past its budget."""
@@ -181,14 +187,9 @@ def _meet(left: Sequence[Interval], right: Sequence[Interval], scale: Scale) -> 
 
 
 def _split(pieces: Iterable[StringPiece]) -> tuple[list[Interval], list[StringPiece]]:
-    plain: list[Interval] = []
-    patterned: list[StringPiece] = []
-    for piece in pieces:
-        if piece.likes:
-            patterned.append(piece)
-        else:
-            plain.append(piece.interval)
-    return plain, patterned
+    every = tuple(pieces)
+    patterned = [piece for piece in every if piece[1]]
+    return [piece[0] for piece in every if not piece[1]], patterned
 
 
 def _any_string(pieces: Iterable[StringPiece]) -> tuple[StringPiece, ...]:
@@ -233,6 +234,15 @@ def _shared_strings(left: Sequence[StringPiece], right: Sequence[StringPiece]) -
         both = intervals.intersection((a.interval,), (b.interval,), "string")
         shared.extend(StringPiece(interval, likes) for interval in both)
     return _any_string(shared)
+
+
+def _strings_minus(left: Sequence[StringPiece], right: Sequence[StringPiece]) -> tuple[StringPiece, ...]:
+    if not left or not right:
+        return tuple(left)
+    (plain, likes), (away, likes_away) = _split(left), _split(right)
+    if likes or likes_away:
+        return _shared_strings(left, _other_strings(right))
+    return tuple(map(StringPiece, intervals.minus(plain, away, "string")))
 
 
 def _other_strings(pieces: Sequence[StringPiece]) -> tuple[StringPiece, ...]:

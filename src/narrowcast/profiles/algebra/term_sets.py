@@ -53,9 +53,7 @@ def _any_of(term: In) -> ValueSet:
     """Where an IN list is true; its points are put in order once, not one by one."""
     if term.kind == "boolean" or len(term.values) == 1:
         return union(_compared("=", value, term.kind) for value in term.values)
-    bounds: list[int | float | str] = list(map(plain_constant, term.values))  # type: ignore[arg-type]  # never Decimal
-    points = [Interval(bound, True, bound, True) for bound in bounds]
-    return _of_kind(intervals.union(points, term.kind), term.kind)
+    return _of_kind(intervals.points(term.members, term.kind), term.kind)
 
 
 def _of_kind(found: tuple[Interval, ...], kind: Kind) -> ValueSet:

@@ -28,12 +28,12 @@ def columns_of(
         table = pa.Table.from_batches([table])
     if not isinstance(table, pa.Table):
         raise InputError(
-            f"messages are {type(table).__name__}; they must be a pyarrow.Table or RecordBatch",
+            f"messages must be a pyarrow.Table or RecordBatch, got {type(table).__name__}",
             name="table",
             hint="pa.Table.from_pylist or pa.Table.from_pandas makes one",
         )
     if missing not in ("error", "null"):
-        raise InputError(f"missing is {missing!r}; it must be 'error' or 'null'", name="missing", got=missing)
+        raise InputError(f"missing must be 'error' or 'null', got {missing!r}", name="missing", got=missing)
     columns = {}
     for name, used in uses.items():
         places = table.schema.get_all_field_indices(name)
@@ -55,7 +55,7 @@ def _absent(name: str, present: list[str]) -> InputError:
     close = get_close_matches(name, present, n=3, cutoff=0.5)
     folded = [other for other in present if other.casefold() == name.casefold()]
     return InputError(
-        f"the table has no column {name!r}, which profiles ask for",
+        f"the table has no column {name!r}, which profiles use",
         name=name,
         allowed=present,
         hint=f"did you mean {' or '.join(map(repr, folded or close))}?"

@@ -142,16 +142,14 @@ def _thread_count(threads: int | None) -> int:
     if threads is None:
         return thread_count()
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise InputError(
-            f"threads is {threads!r}; it must be a whole number of at least 1", name="threads", got=threads
-        )
+        raise InputError(f"threads must be a whole number of at least 1, got {threads!r}", name="threads", got=threads)
     return threads
 
 
 def _parsed(profiles: Sequence[Profile | str]) -> list[Profile]:
     """Every profile, texts parsed once each; an error says which one."""
     if isinstance(profiles, (str, Profile)):
-        raise InputError("Matcher takes a list of profiles, not one", name="profiles", hint="write Matcher([profile])")
+        raise InputError("profiles must be a list, got one profile", name="profiles", hint="write Matcher([profile])")
     known: dict[str, Profile] = {}
     result: list[Profile] = []
     for k, profile in enumerate(profiles):
@@ -164,7 +162,7 @@ def _parsed(profiles: Sequence[Profile | str]) -> list[Profile]:
                 ) from None
         elif not isinstance(profile, Profile):
             raise InputError(
-                f"profile {k} is {type(profile).__name__}; it must be a Profile or text", name="profiles", got=profile
+                f"profile {k} must be a Profile or text, got {type(profile).__name__}", name="profiles", got=profile
             )
         result.append(profile)
     return result

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import datetime
 from typing import TypeAlias, cast
 
 from lark import Token, Transformer
 
 from narrowcast.errors import ProfileError
+from narrowcast.profiles.sql.constants import ITEM, is_date, read_list, read_number, read_string, read_written_moment
 from narrowcast.profiles.sql.lexer import problem
 from narrowcast.profiles.sql.like import EscapeError, read_pattern, write_pattern
 from narrowcast.profiles.sql.syntax import (
@@ -44,9 +45,6 @@ OPERATORS: dict[str, Operator] = {
     ">": ">",
     ">=": ">=",
 }
-_MOMENT = re.compile(
-    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,6}))?)? ?(Z|UTC|[+-]\d\d:?\d\d)?", re.IGNORECASE
-)
 
 
 class Builder(Transformer[Token, Expression]):
@@ -71,15 +69,15 @@ class Builder(Transformer[Token, Expression]):
 
     def attribute(self, token: Token) -> str:
         if token.type != "NAME":
-            raise self.fail("an attribute must stand here", token, "one side is an attribute, the other a constant")
+            raise self.fail("expected an attribute", token, "one side is an attribute, the other a constant")
         return unquote(token.value)
 
     def constant(self, token: Token, attribute: str) -> Value | None:
         """The constant a token stands for; None is NULL. All constants of an attribute are of one kind."""
         if token.type == "NAME":
-            hint = "an attribute is compared with a constant, and text takes single quotes"
+            hint = "an attribute is compared with a constant, not with another attribute; text takes single quotes"
             word = unquote(token.value)
-            raise self.fail("a constant must stand here", token, f"{hint}: '{word}'" if len(word) < 30 else hint)
+            raise self.fail("expected a constant", token, f"{hint}: '{word}'" if len(word) < 30 else hint)
         value = self.value(token)
         if value is not None:
             kind = kind_of_constant(value)
@@ -92,7 +90,7 @@ class Builder(Transformer[Token, Expression]):
     def value(self, token: Token) -> Value | None:
         match token.type:
             case "STRING":
-                return str(token.value[1:-1].replace("''", "'"))
+                return read_string(token.value)
             case "NUMBER":
                 return self.number(token)
             case "MOMENT":
@@ -103,21 +101,19 @@ class Builder(Transformer[Token, Expression]):
                 return token.type == "TRUE"
 
     def number(self, token: Token) -> int | float:
-        if token.value.lstrip("+-").isdecimal():
-            return int(token.value)
-        number = float(token.value)
-        if math.isinf(number):
-            raise self.fail("the number is too large", token, "numbers with a point or exponent end at 1.8e308")
-        return number or 0.0  # no minus zero: it equals zero and would only print oddly
+        try:
+            return read_number(token.value)
+        except OverflowError:
+            hint = "numbers with a point or exponent end at 1.8e308, whole numbers at 4300 digits"
+            raise self.fail("the number is too large", token, hint) from None
 
     def moment(self, token: Token) -> datetime:
-        word, _, rest = token.value.partition("'")
-        wanted = "DATE '2024-02-29'" if word.strip().upper() == "DATE" else "TIMESTAMP '2024-02-29 12:00:00.5'"
-        inner = rest[:-1].strip()
-        moment = read_moment(inner)
-        if moment is None or (word.strip().upper() == "DATE" and len(inner) != 10):
-            raise self.fail("no such date or time", token, f"write {wanted}, UTC unless an offset follows")
-        return moment
+        try:
+            return read_written_moment(token.value)
+        except ValueError:
+            wanted = "DATE '2024-02-29'" if is_date(token.value) else "TIMESTAMP '2024-02-29 12:00:00.5'"
+            hint = f"write {wanted}, UTC unless an offset follows"
+            raise self.fail("not a valid date or time", token, hint) from None
 
     # Terms
 
@@ -146,9 +142,22 @@ class Builder(Transformer[Token, Expression]):
 
     def listed(self, parts: Tokens) -> Expression:
         attribute = self.attribute(parts[0])
-        values = [self.constant(token, attribute) for token in parts[1:]]
-        known = tuple(dict.fromkeys(value for value in values if value is not None))
-        return In(attribute, known, has_null=None in values) if known else Constant(None)
+        known, has_null = self.list_values(parts[1:], attribute)
+        return In(attribute, known, has_null) if known else Constant(None)
+
+    def list_values(self, tokens: Tokens, attribute: str) -> tuple[tuple[Value, ...], bool]:
+        """The values of one LIST, read as a whole; one by one only where something is wrong, to say which."""
+        if tokens[0].type == "LIST":
+            items = list_items(tokens[0])
+            first = next((token for token in items if token.type != "NULL"), None)
+            if first is not None:
+                self.constant(first, attribute)
+            try:
+                return read_list(tokens[0].value)
+            except (ValueError, OverflowError):
+                tokens = list(list_items(tokens[0]))
+        values = [self.constant(token, attribute) for token in tokens]
+        return tuple(dict.fromkeys(value for value in values if value is not None)), None in values
 
     def not_listed(self, parts: Tokens) -> Expression:
         return Not(self.listed([parts[0], *parts[2:]]))
@@ -210,22 +219,11 @@ class Builder(Transformer[Token, Expression]):
         return disjunction(parts)
 
 
-def read_moment(text: str) -> datetime | None:
-    """A moment in UTC from ISO text, which is UTC unless an offset follows; None if it is none.
-
-    >>> read_moment("2024-02-29T12:00+01:00"), read_moment("2024-02-30")
-    (datetime.datetime(2024, 2, 29, 11, 0, tzinfo=datetime.timezone.utc), None)
-    """
-    found = _MOMENT.fullmatch(text)
-    if found is None:
-        return None
-    day, minutes, seconds, fraction, zone = found.groups()
-    zone = "+00:00" if zone is None or zone.upper() in ("Z", "UTC") else zone
-    whole = f"{day} {minutes or '00:00'}{seconds or ':00'}.{(fraction or '').ljust(6, '0')}{zone}"
-    try:
-        return datetime.fromisoformat(whole).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
+def list_items(listed: Token) -> Iterator[Token]:
+    """The constants of an IN list, with their places."""
+    for found in ITEM.finditer(listed.value, 1):
+        kind, word, start = found.lastgroup or "", found.group(), found.start()
+        yield Token(word.upper() if kind == "WORD" else kind, word, (listed.start_pos or 0) + start)
 
 
 def unquote(name: str) -> str:

@@ -9,28 +9,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lark import Token
 from lark.lexer import Lexer
 
 from narrowcast.errors import ProfileError
+from narrowcast.profiles.sql.constants import LIST, MOMENT, NUMBER, STRING
+from narrowcast.profiles.sql.unsupported import ARITHMETIC, function
 
 _TOKEN = re.compile(
-    r"""
+    rf"""
       (?P<SPACE>\s+)
-    | (?P<MOMENT>(?:timestamp|date)\s*'(?:[^']|'')*')
+    | (?P<MOMENT>{MOMENT})
     | (?P<NAME>(?:[^\W\d]\w*|`(?:[^`]|``)+`|"(?:[^"]|"")+")(?:\.(?:[^\W\d]\w*|`(?:[^`]|``)+`|"(?:[^"]|"")+"))*)
-    | (?P<NUMBER>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?(?!\w))
-    | (?P<STRING>'(?:[^']|'')*')
+    | (?P<NUMBER>{NUMBER})
+    | (?P<STRING>{STRING})
     | (?P<OP><>|!=|<=(?!>)|>=|==|=(?![<>])|<(?!=>)|>)
     | (?P<_LPAR>\()
     | (?P<_RPAR>\))
     | (?P<_COMMA>,)
     """,
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE,
 )
+_LIST = re.compile(LIST)
+_CONSTANTS = ("STRING", "NUMBER", "MOMENT", "LIST")
 _KEYWORDS = {word: word for word in ("NOT", "NULL", "TRUE", "FALSE")} | {
     word: f"_{word}" for word in ("AND", "OR", "IN", "BETWEEN", "LIKE", "IS")
 }
@@ -38,14 +42,14 @@ _HINTS = (
     ("'", "unclosed quote", "close the text with ' and write a quote inside it as ''"),
     ('"', "unclosed or empty quoted name", 'close the name with "; text takes single quotes'),
     ("`", "unclosed or empty quoted name", "close the name with `"),
-    ("=>", "there is no operator =>", "write >="),
-    ("=<", "there is no operator =<", "write <="),
-    ("<=>", "there is no operator <=>", "use = together with IS NULL"),
-    ("&&", "there is no operator &&", "write AND"),
-    ("&", "there is no operator &", "write AND"),
-    ("||", "there is no operator ||", "write OR"),
-    ("|", "there is no operator |", "write OR"),
-    ("!", "there is no operator !", "write NOT"),
+    ("=>", "unknown operator =>", "write >="),
+    ("=<", "unknown operator =<", "write <="),
+    ("<=>", "unknown operator <=>", "use = together with IS NULL"),
+    ("&&", "unknown operator &&", "write AND"),
+    ("&", "unknown operator &", "write AND"),
+    ("||", "unknown operator ||", "write OR"),
+    ("|", "unknown operator |", "write OR"),
+    ("!", "unknown operator !", "write NOT"),
     (";", "a profile is one condition", "leave the semicolon out"),
     ("--", "comments are not part of a profile", "leave the comment out"),
     ("/*", "comments are not part of a profile", "leave the comment out"),
@@ -77,16 +81,22 @@ def _refuse(text: str, position: int) -> ProfileError:
     if text[position].isdigit() or (text[position] in "+-" and text[position + 1 : position + 2].isdigit()):
         return problem("not a number", text, position, "quote a name that begins with a digit: `52_week_high`")
     if text[position] in "+-*/%":
-        return problem("arithmetic is not part of a profile", text, position, "compare an attribute with a constant")
+        return problem(ARITHMETIC[0], text, position, ARITHMETIC[1])
     return problem("unexpected character", text, position, None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SourceText:
-    """A text to cut up, and how many parentheses may stand inside one another."""
+    """A text to cut up, and how many parentheses may stand inside one another.
+
+    Cutting it up notes the place of every constant, a whole IN list being one, and how many
+    parentheses did stand inside one another.
+    """
 
     text: str
     most_nested: int
+    constants: list[tuple[int, int]] = field(default_factory=list)
+    nested: int = 0
 
 
 class ProfileLexer(Lexer):
@@ -99,8 +109,10 @@ class ProfileLexer(Lexer):
 
     def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Token]:
         """The tokens of a Source."""
-        text, most = lexer_state.text.text, lexer_state.text.most_nested
+        source: SourceText = lexer_state.text
+        text, most = source.text, source.most_nested
         position, depth, before, end, in_list = 0, 0, "", len(text), False
+        word, word_start = "", 0
         while position < end:
             found = _TOKEN.match(text, position)
             if found is None:
@@ -110,17 +122,23 @@ class ProfileLexer(Lexer):
             if kind == "SPACE":
                 continue
             if kind == "NAME":
-                kind = _keyword(value, before)
+                kind, word, word_start = _keyword(value, before), value, start
+            elif kind == "_LPAR" and before == "_IN" and (listed := _LIST.match(text, start)) is not None:
+                kind, value, position = "LIST", listed.group(), listed.end()
             elif kind == "_LPAR":
                 if before == "NAME":
-                    raise problem("functions are not part of a profile", text, start, "is AND, OR or IN missing here?")
+                    refusal = function(word, word_start, before_list=_LIST.match(text, start) is not None)
+                    raise problem(refusal.message, text, refusal.position, refusal.hint)
                 in_list = before == "_IN"
                 depth += not in_list
                 if depth > most:
                     raise too_deep(text, start, most)
+                source.nested = max(source.nested, depth)
             elif kind == "_RPAR":
                 depth -= not in_list
                 in_list = False
+            if kind in _CONSTANTS:
+                source.constants.append((start, position))
             before = kind
             yield Token(kind, value, start)
 

@@ -6,6 +6,7 @@ LIKE pattern, where it is the default escape as in Spark.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from threading import Lock
 from typing import Any, cast
@@ -16,9 +17,10 @@ from narrowcast.errors import ProfileError
 from narrowcast.profiles.sql.builder import Builder
 from narrowcast.profiles.sql.lexer import ProfileLexer, SourceText, problem
 from narrowcast.profiles.sql.syntax import Expression
+from narrowcast.profiles.sql.unsupported import ARITHMETIC, construct
 
 GRAMMAR = r"""
-%declare NAME STRING NUMBER MOMENT OP NOT NULL TRUE FALSE
+%declare NAME STRING NUMBER MOMENT LIST OP NOT NULL TRUE FALSE
 %declare _AND _OR _IN _BETWEEN _LIKE _ESCAPE _IS _LPAR _RPAR _COMMA
 
 ?start: any_of
@@ -30,6 +32,8 @@ GRAMMAR = r"""
      | operand OP operand                                      -> comparison
      | operand _BETWEEN operand _AND operand                   -> between
      | operand NOT _BETWEEN operand _AND operand               -> not_between
+     | operand _IN LIST                                        -> listed
+     | operand NOT _IN LIST                                    -> not_listed
      | operand _IN _LPAR operand (_COMMA operand)* _RPAR       -> listed
      | operand NOT _IN _LPAR operand (_COMMA operand)* _RPAR   -> not_listed
      | operand _LIKE operand                                   -> like
@@ -52,38 +56,56 @@ def _parser() -> Any:
     return Lark(GRAMMAR, parser="lalr", lexer=ProfileLexer, transformer=_BUILDER)
 
 
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A condition, with the place of every constant in its text (an IN list is one) and the parentheses' depth."""
+
+    expression: Expression
+    constants: list[tuple[int, int]]
+    nested: int
+
+
 def parse(text: str, most_nested: int = 200) -> Expression:
     """The condition that a text says. Linear; never recursive, so no nesting can exhaust the stack.
 
     >>> parse("NOT 100 < price")
     Not(part=Compare(attribute='price', op='>', value=100, kind='number'))
     """
+    return read(text, most_nested).expression
+
+
+def read(text: str, most_nested: int) -> Parsed:
+    """The condition that a text says, and where its constants are."""
     if not text.strip():
         raise ProfileError("the profile is empty", text=text, position=0, hint="write TRUE to want everything")
+    source = SourceText(text, most_nested)
     with _ONE_AT_A_TIME:
         _BUILDER.begin(text)
         try:
-            found = _parser().parse(SourceText(text, most_nested))
+            found = _parser().parse(source)
         except UnexpectedToken as error:
             raise _explain(error, text) from None
-    return cast(Expression, found)
+    return Parsed(cast(Expression, found), source.constants, source.nested)
 
 
 def _explain(error: UnexpectedToken, text: str) -> ProfileError:
-    token, expected = error.token, error.expected
+    token, expected = error.token, error.expected - {"LIST"}
     ended = token.type == "$END"
     position = len(text) if ended else int(token.start_pos or 0)
+    refusal = construct(text, position, str(token))
+    if refusal is not None:
+        return problem(refusal.message, text, refusal.position, refusal.hint)
+    if token.type == "NUMBER" and token[0] in "+-" and "NAME" not in expected:
+        return problem(ARITHMETIC[0], text, position, ARITHMETIC[1])
     message = "the profile ends too early" if ended else f"unexpected {str(token)[:20]!r}"
     return problem(message, text, position, _hint(token, expected, ended))
 
 
 def _hint(token: Token, expected: set[str], ended: bool) -> str:
-    if token.type == "NUMBER" and token[0] in "+-" and "NAME" not in expected:
-        return "arithmetic is not part of a profile"
     if token.type in ("OP", "_IN", "_LIKE", "_BETWEEN") and "_AND" in expected:
         return "compare one attribute with one constant at a time, and leave parentheses around attributes out"
     if token.type == "_RPAR" and ("_AND" in expected or expected == {"$END"}):
-        return "there is no parenthesis to close"
+        return "remove this parenthesis, or open one before it"
     if token.type == "_IS" and "_AND" in expected:
         return "put the condition in parentheses: (price > 3) IS TRUE"
     if ended and "_RPAR" in expected:
@@ -97,7 +119,7 @@ def _hint(token: Token, expected: set[str], ended: bool) -> str:
     if "_AND" in expected:
         return "is AND or OR missing here?"
     if "NAME" in expected:
-        return "an attribute or a constant must stand here"
+        return "expected an attribute or a constant"
     names = sorted(
         name.lstrip("_").replace("LPAR", "(").replace("RPAR", ")").replace("COMMA", ",") for name in expected
     )

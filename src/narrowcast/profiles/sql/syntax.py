@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+from narrowcast.profiles.sql.moments import microseconds
 
 Kind: TypeAlias = Literal["number", "string", "boolean", "timestamp"]
 Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
@@ -72,9 +74,19 @@ class In(_Node):
     values: tuple[Value, ...]
     has_null: bool = False
     kind: Kind = field(init=False)
+    _members: frozenset[Any] | None = field(init=False, compare=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", _KINDS[type(self.values[0])])
+
+    @property
+    def members(self) -> frozenset[Any]:
+        """The values as a set that is made once; moments as whole microseconds."""
+        found = self._members
+        if found is None:
+            found = frozenset(map(microseconds, self.values) if self.kind == "timestamp" else self.values)  # type: ignore[arg-type]
+            object.__setattr__(self, "_members", found)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,5 +184,14 @@ def terms(expression: Expression) -> Iterator[Term]:
 
 
 def count_terms(expression: Expression) -> int:
-    """Atomic predicates; an IN list counts every value it lists."""
-    return sum(len(t.values) + t.has_null if isinstance(t, In) else 1 for t in terms(expression))
+    """Atomic predicates; an IN list is one."""
+    return sum(1 for _ in terms(expression))
+
+
+def longest_list(expression: Expression) -> int:
+    """How many values the longest IN list has, NULL among them.
+
+    >>> longest_list(And((In("a", (1, 2), has_null=True), In("b", (1,)))))
+    3
+    """
+    return max((len(t.values) + t.has_null for t in terms(expression) if isinstance(t, In)), default=0)

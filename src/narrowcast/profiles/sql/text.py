@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from narrowcast.profiles.sql.moments import microseconds
 from narrowcast.profiles.sql.syntax import (
     And,
     Between,
@@ -27,7 +28,6 @@ from narrowcast.profiles.sql.syntax import (
     Or,
     Value,
 )
-from narrowcast.profiles.sql.values import microseconds
 
 Dialect: TypeAlias = Literal["narrowcast", "sqlite", "spark"]
 

@@ -8,6 +8,7 @@ check the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from narrowcast.profiles.sql.like import like, read_pattern
@@ -74,9 +75,20 @@ def _in(term: In, message: Message) -> bool | None:
     kind, value = classify(message.get(term.attribute))
     if kind != term.kind:
         return None
-    if any(same(value, plain_constant(listed)) for listed in term.values):
+    if _listed(value, term):
         return True
     return None if term.has_null else False
+
+
+def _listed(value: Plain, term: In) -> bool:
+    """Whether a value of the list's kind is the `same` as one of its constants. O(1): equal numbers hash alike."""
+    if type(value) is not Decimal:
+        return not is_nan(value) and value in term.members
+    # Next to a decimal the float 100.1 means 100.1: the nearest float is the only one that can mean this decimal.
+    near = float(value)
+    if near in term.members and same(value, near):
+        return True
+    return value in term.members and value == value.to_integral_value()
 
 
 def _like(term: Like, message: Message) -> bool | None:

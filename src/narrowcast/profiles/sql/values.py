@@ -7,29 +7,18 @@ None of those packages is imported here.
 from __future__ import annotations
 
 import math
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
+from narrowcast.profiles.sql.moments import microseconds
 from narrowcast.profiles.sql.syntax import Kind, Value
 
 # What comparisons work on: timestamps are whole microseconds since 1970 in UTC.
 Plain: TypeAlias = int | float | Decimal | str | bool
 AnyKind: TypeAlias = Kind | Literal["null", "other"]
 
-_EPOCH = datetime(1970, 1, 1)
-_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT_BELOW = 2.0**53
-
-
-def microseconds(moment: datetime) -> int:
-    """Whole microseconds since 1970 in UTC; a naive moment is UTC.
-
-    >>> microseconds(datetime(1970, 1, 2))
-    86400000000
-    """
-    since = moment - (_EPOCH if moment.tzinfo is None else _EPOCH_UTC)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def plain_constant(value: Value) -> Plain:

@@ -66,7 +66,7 @@ def parse_document(xml: str | bytes, limits: XmlLimits = DEFAULT_LIMITS) -> Docu
     """
     data = xml.encode("utf-8", "surrogatepass") if isinstance(xml, str) else xml
     if len(data) > limits.size_bytes:
-        raise InputError(f"document refused: {len(data)} bytes, allowed are {limits.size_bytes}", name="document")
+        raise InputError(f"document refused: at most {limits.size_bytes} bytes, got {len(data)}", name="document")
     parser = expat.ParserCreate("utf-8" if isinstance(xml, str) else None, NAMESPACE_END)
     parser.buffer_text = True
     document = Document()

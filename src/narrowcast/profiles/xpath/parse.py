@@ -40,7 +40,7 @@ _TOKEN = re.compile(
     r"""|(?P<name>[^\W\d][\w.\-]*)|(?P<symbol>//|!=|<=|>=|\.\.|::|[/\[\]()@*.=<>\-,|+$:])"""
 )
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
-_SUBSET = "paths of / and //, names, *, @name, text() and conditions in [] are understood"
+_SUBSET = "paths of / and //, names, *, @name, text() and conditions in [] are supported"
 
 Step = tuple[Axis, str | None, list[Condition]]
 
@@ -53,7 +53,7 @@ def parse_xpath(text: str) -> Has:
     most = max(alternatives(element.condition) for element in elements(pattern))
     if most > MAX_ALTERNATIVES:
         message = (
-            f"conditions with `and`, `or` and `not` spread into {most} alternatives, allowed are {MAX_ALTERNATIVES}"
+            f"conditions with `and`, `or` and `not` expand into {most} alternatives, the limit is {MAX_ALTERNATIVES}"
         )
         raise ProfileError(message, text=text, hint="split the profile")
     return pattern
@@ -67,7 +67,7 @@ class _Parser:
         while at < len(text):
             found = _TOKEN.match(text, at)
             if not found:
-                self.fail(f"{text[at]!r} has no meaning here", at)
+                self.fail(f"unexpected character {text[at]!r}", at)
             if found.lastgroup != "space":
                 self.tokens.append((str(found.lastgroup), found[0], at))
             at = found.end()
@@ -101,7 +101,7 @@ class _Parser:
 
     def profile(self) -> Has:
         if self.peek() not in ("/", "//"):
-            self.fail("an XPath profile starts with / or //")
+            self.fail("an XPath profile must start with / or //")
         first = self.axis()
         if self.peek() == "@" or self.at_text():
             if first == "child":
@@ -110,7 +110,7 @@ class _Parser:
         else:
             top = self.path(first)
         if self.kind() != "end":
-            self.fail(f"did not expect {self.found()}")
+            self.fail(f"unexpected {self.found()}")
         return top
 
     def axis(self) -> Axis:
@@ -156,11 +156,11 @@ class _Parser:
         elif self.kind() == "name":
             label = self.name()
             if self.peek() == "(":
-                self.fail(f"{label}() is not understood")
+                self.fail(f"{label}() is not supported")
             if self.peek() == "::":
-                self.fail(f"the axis {label}:: is not understood")
+                self.fail(f"the axis {label}:: is not supported")
             if self.peek() == ":":
-                self.fail("names with a namespace prefix are not understood")
+                self.fail("names with a namespace prefix are not supported")
         else:
             self.fail(f"expected a name or *, found {self.found()}")
         conditions = []
@@ -212,9 +212,9 @@ class _Parser:
         if self.peek() == "@" or self.at_text():
             return self.end(True)
         if self.kind() in ("number", "string"):
-            self.fail("a condition starts with a path", hint="positions like [1] are not understood; write [@x = 1]")
+            self.fail("a condition needs a path first", hint="positions like [1] are not supported; write [@x = 1]")
         if self.peek() in ("/", "//"):
-            self.fail("a condition's path starts at its element", hint="write .// for any descendant")
+            self.fail("the path of a condition must start at its element", hint="write .// for any descendant")
         return self.path("child", compared=True)
 
     def at_text(self) -> bool:
@@ -227,7 +227,7 @@ class _Parser:
             elif self.kind() == "name":
                 name = self.name()
                 if self.peek() == ":":
-                    self.fail("names with a namespace prefix are not understood")
+                    self.fail("names with a namespace prefix are not supported")
             else:
                 self.fail(f"expected an attribute's name, found {self.found()}")
             return self.compared("attribute", name) if compared else ValueTest("attribute", name)
