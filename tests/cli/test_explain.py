@@ -38,7 +38,7 @@ def test_what_is_asked_is_said_in_a_sentence_a_table_and_json(
 def test_one_thing_is_explained_at_a_time(tmp_path: Path, capsys: Any) -> None:
     write_tables(certify(MAKERS["channels"](12)), tmp_path / "plan")
     assert cli.run(["explain", str(tmp_path / "plan")]) == 2
-    assert "explain one thing" in capsys.readouterr().err
+    assert "explain needs exactly one of --flow" in capsys.readouterr().err
     assert cli.run(["explain", str(tmp_path / "plan"), "--flow", "nothing"]) == 2
     assert cli.run(["explain", str(tmp_path / "plan"), "--node", "v0"]) == 1
     assert "no node to explain" in capsys.readouterr().err

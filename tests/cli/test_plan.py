@@ -33,7 +33,7 @@ def test_a_plan_is_written_checked_and_compared(kind: str, market: Path, tmp_pat
     assert plan.cost == result["cost"]
     assert {"flooding", "unicast", "perfect multicast", "hash"} <= set(plan.baselines)
     assert cli.run(["plan", kind, *tables, "--groups", "5", "--out", str(out)]) == 2
-    assert "already there" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert cli.run(["plan", kind, *tables, "--groups", "5", "--out", str(out), "--overwrite"]) == 0
     assert "Against the other ways" in capsys.readouterr().out
 
@@ -55,7 +55,7 @@ def test_a_hybrid_with_sessions_is_written_checked_and_explained(market: Path, t
     ):
         assert cli.run(command) == 0
     assert cli.run(["whatif", out, "--cap", "0.1"]) == 2
-    assert "no cap to change" in capsys.readouterr().err
+    assert "beta, got 'cap'" in capsys.readouterr().err
 
 
 def test_bad_rows_are_set_aside_beside_the_plan(market: Path, tmp_path: Path, capsys) -> None:

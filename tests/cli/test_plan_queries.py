@@ -107,12 +107,12 @@ def test_the_map_is_drawn_for_planes_lines_and_open_sides(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("rows", "options", "says"),
     [
-        ("a,c,x > 1\n", (), "has no end along x"),
+        ("a,c,x > 1\n", (), "is unbounded along x"),
         ("a,c,x = 1\nb,c,y = 1\n", (), "share no attribute"),
-        ("a,c,x = 1\n", ("--attributes", "z"), "no query names the attribute 'z'"),
+        ("a,c,x = 1\n", ("--attributes", "z"), "attributes must be among x, got 'z'"),
         ("a,c,x = 1\n", ("--sizes", "counts"), "needs --table"),
-        ("a,c,x LIKE 'a'\n", (), "no query is left to plan"),
-        ("", (), "no query is left to plan"),
+        ("a,c,x LIKE 'a'\n", (), "no valid row: profile: not a range"),
+        ("", (), "no valid row: the table is empty"),
         ("a,c,x = 1\n", ("--picture", "map.bmp"), "picture must end in"),
     ],
 )

@@ -157,12 +157,12 @@ def test_a_client_that_asks_for_the_impossible_is_told_and_served_as_quickly_as_
     ("table", "text", "says"),
     [
         ("topology", "u,w\na,b\n", "no column 'v'"),
-        ("topology", "u,v\na,a\n", "no link is left"),
+        ("topology", "u,v\na,a\n", "no valid link: the link joins a node to itself"),
         ("subscriptions", "subscriber,profile\nann,x > 1\n", "no column 'node'"),
-        ("subscriptions", "subscriber,profile,node\nann,x >,c\n", "no subscription is left"),
+        ("subscriptions", "subscriber,profile,node\nann,x >,c\n", "no valid row: profile: "),
         ("subscriptions", "subscriber,profile,node\nann,y > 1,c\n", "no column 'y'"),
-        ("messages", "x,source\n1,zz\n", "no message is left"),
-        ("messages", "x,colour\n", "no message is left"),
+        ("messages", "x,source\n1,zz\n", "no valid row: source is not a node"),
+        ("messages", "x,colour\n", "no valid row: the table is empty"),
     ],
 )
 def test_what_cannot_be_used_is_told_in_one_line(table, text, says, tables):

@@ -89,7 +89,7 @@ def test_what_fits_is_planned_as_on_one_machine(spark: Any, tmp_path: Path) -> N
     assert made.made_on == "driver"
     here = nc.channels.plan(interest, 4, 12, "gf", seed=5)
     assert made.plan.cost["excess"] == pytest.approx(here.cost.excess, rel=1e-12)
-    with pytest.raises(UnsupportedError, match="method 'gf' plans at most 10 wishes"):
+    with pytest.raises(UnsupportedError, match="method 'gf' takes at most 10 interest rows"):
         plan_channels(spark, flows, wants, 4, 12, "gf", driver_pairs=10)
     (tmp_path / "none.csv").write_text("flow,subscriber\nnowhere,x\n")
     with pytest.raises(InputError, match="nobody wants any flow"):

@@ -312,7 +312,7 @@ def test_matched_numbers_need_no_more_joins_than_the_numbers_as_they_are() -> No
 
 
 def test_what_cannot_be_done_is_said() -> None:
-    with pytest.raises(UnsupportedError, match="no way from a filters plan to a queries plan"):
+    with pytest.raises(UnsupportedError, match="two plans of the same kind, got filters and queries"):
         diff(filters_plan(1), queries_plan(1))
     with pytest.raises(InputError, match="join_rate must be above 0"):
         diff(channels_plan(1), channels_plan(1), join_rate=0)

@@ -27,7 +27,7 @@ def test_every_target_is_written(target: str, folder: Path, tmp_path: Path, caps
     told = json.loads(capsys.readouterr().out)
     assert set(told["files"]) | {"export.json"} == {path.name for path in (tmp_path / "out").iterdir()}
     assert cli.run([*command, *guard]) == 2
-    assert "already there" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert cli.run([*command, *guard, "--overwrite"]) == 0
     assert target in capsys.readouterr().out
 

@@ -168,15 +168,15 @@ def test_ultramessaging_has_a_transport_session_per_session() -> None:
 @pytest.mark.parametrize(
     ("target", "options", "says"),
     [
-        ("cyclonedds", {"base_address": "239.77.0.0/30"}, "7 groups need 7 addresses and .* has 3"),
+        ("cyclonedds", {"base_address": "239.77.0.0/30"}, "7 groups need 7 addresses, but .* has 3"),
         ("cyclonedds", {"base_address": "239.255.0.0/24"}, "239.255.0.1, where DDS discovers"),
         ("csv", {"base_address": "239.128.0.0/24"}, "switches flood"),
         ("cyclonedds", {"memberships": 3}, "net.ipv4.igmp_max_memberships.*--memberships"),
         ("rti", {"memberships": 3}, "--joins-per-subscriber 2"),
         ("aeron", {"base_address": "239.77.0.0/29"}, "7 groups need 14 addresses"),
-        ("aeron", {"interface": "eth0"}, "takes an address or a network"),
-        ("csv", {"port": 65530}, "--port 65529 or less"),
-        ("ultramessaging", {"port": 65530}, "end beyond 65535"),
+        ("aeron", {"interface": "eth0"}, "must be an address or a network for Aeron, got 'eth0'"),
+        ("csv", {"port": 65530}, "--port must be at most 65529 .*, got 65530"),
+        ("ultramessaging", {"port": 65530}, "--port must be at most .*, got 65530"),
     ],
 )
 def test_a_limit_is_checked_with_one_line_that_says_what_to_do(
@@ -210,7 +210,7 @@ def test_a_name_that_xml_cannot_hold_is_refused_by_name() -> None:
 
 
 def test_a_topic_too_long_for_ultra_messaging_is_refused() -> None:
-    with pytest.raises(InputError, match="allows 246"):
+    with pytest.raises(InputError, match="at most 246 bytes"):
         TARGETS["ultramessaging"](channels(["é" * 124, "b"], USERS), Options())
 
 
@@ -247,7 +247,7 @@ def test_the_folder_is_whole_and_the_same_every_time(tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
     head = json.loads((tmp_path / "a" / "export.json").read_text())
     assert set(head["files"]) == {p.name for p in (tmp_path / "a").iterdir()} - {"export.json"}
-    with pytest.raises(InputError, match="already there"):
+    with pytest.raises(InputError, match="already exists"):
         export(plan, "aeron", tmp_path / "a")
 
 

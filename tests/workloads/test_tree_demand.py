@@ -139,14 +139,14 @@ def test_only_what_was_drawn_from_chances_can_redraw() -> None:
     [
         ("uniforn", {}, "did you mean 'uniform'"),
         ("uniform", {"p": 1.2}, r"p must be .*, got 1.2"),
-        ("uniform", {"q": 0.2}, "uniform takes p only"),
+        ("uniform", {"q": 0.2}, "q must be left out for uniform, which takes p only"),
         ("locality", {"p": 0.2}, "mean and q"),
         ("locality", {"q": 0.0}, r"q must be .*, got 0"),
         ("locality", {"q": 1.5}, r"q must be .*, got 1.5"),
         ("commuters", {"q": 0.4}, "must be in the range 0 to 1"),
         ("commuters", {"levels": 1}, r"levels must be .*, got 1"),
         ("uniform", {"items": 0}, r"items must be .*, got 0"),
-        ("uniform", {"sizes": [1, 2]}, "sizes has shape"),
+        ("uniform", {"sizes": [1, 2]}, "sizes must have shape"),
     ],
 )
 def test_impossible_parameters_are_refused(kind: str, wrong: dict[str, object], says: str) -> None:

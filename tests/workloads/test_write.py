@@ -174,7 +174,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
             nc.workloads.write("random", tmp_path / "mine", overwrite=overwrite)
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="a file where a folder"):
+    with pytest.raises(InputError, match="out must be a folder, got a file"):
         nc.workloads.write("random", tmp_path / "file")
     with pytest.raises(InputError, match="cannot be written"):
         nc.workloads.write("random", tmp_path / "file" / "below")
@@ -182,7 +182,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
 
 def test_an_old_workload_is_replaced_only_when_asked(tmp_path: Path) -> None:
     first = written("mechanical", tmp_path / "w", seed=1)
-    with pytest.raises(InputError, match="already there"):
+    with pytest.raises(InputError, match="already exists"):
         written("mechanical", tmp_path / "w", seed=2)
     second = written("mechanical", tmp_path / "w", seed=2, overwrite=True, format="csv")
     assert not second["interest"].equals(first["interest"])
@@ -209,7 +209,7 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path: Path) -> None:
     ("kind", "wrong", "says"),
     [
         ("markt", {}, "did you mean 'market'"),
-        ("market", {"format": "xlsx"}, "format must be one of parquet, csv, jsonl; got 'xlsx'"),
+        ("market", {"format": "xlsx"}, "format must be one of parquet, csv, jsonl, got 'xlsx'"),
         ("market", {"symbls": 3}, "did you mean 'symbols'"),
         ("market", {"messages": -1}, "messages must be at least 0, got -1"),
         ("market", {"bad_rows": 2.0}, r"bad_rows must be .*, got 2"),

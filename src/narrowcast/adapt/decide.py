@@ -45,7 +45,7 @@ class Policy:
         for name in ("horizon_s", "threshold", "proof", "effort", "join", "warm_s"):
             value = getattr(self, name)
             if not value >= 0 or (name == "horizon_s" and value == 0):
-                raise InputError(f"{name} is {value}; it must be a number above 0", name=name, got=value)
+                raise InputError(f"{name} must be a number above 0, got {value}", name=name, got=value)
 
     def price(self, change: Change, cost: float, size: int) -> float:
         """The price of a change in messages, for a plan of so many contents that costs so much a second."""

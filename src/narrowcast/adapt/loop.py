@@ -59,7 +59,7 @@ class Loop:
         try:
             move = self._move(self.state.candidate, decision)
         except NarrowcastError as error:  # an unsound plan, first of all: never installed
-            log.warning("the plan is not installed: %s", error)
+            log.warning("the new plan was not installed: %s", error)
             self.state = refused(self.state)
             return row_of(decision, first, installed=False, why=str(error))
         if not self.install(move):

@@ -39,7 +39,7 @@ def settings_of(system: System, *, snapshots: Path | None = None) -> AdaptSettin
     mine = system.adapt
     if system.plan is None:
         raise InputError(
-            "there is no plan to go on from: coordinator.plan is missing", name="plan", hint="narrowcast up PLAN"
+            "adapt needs a plan to start from, but coordinator.plan is not set", name="plan", hint="narrowcast up PLAN"
         )
     folder = system.path(mine.folder)
     given = {"every_s": mine.every, "half_life_s": mine.half_life}

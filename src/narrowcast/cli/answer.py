@@ -25,7 +25,7 @@ from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, columns, ru
 def answer(
     queries: Annotated[Path, typer.Argument(help="The queries table: query, client, profile (a range).")],
     data: Annotated[
-        str, typer.Argument(metavar="TABLE", help="What they ask: Parquet, CSV, JSON lines or a Spark table.")
+        str, typer.Argument(metavar="TABLE", help="The data to query: Parquet, CSV, JSON lines or a Spark table.")
     ],
     out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet.")],
     attributes: Attributes = None,
@@ -35,7 +35,7 @@ def answer(
     kt: Kt = 3.25e-5,
     ku: Ku = 0.16e-5,
     incremental: Annotated[
-        Path | None, typer.Option(help="Send only rows that are new since the last run with this folder of state.")
+        Path | None, typer.Option(help="A folder of state: answer only with rows new since the last run with it.")
     ] = None,
     master: Master = "local[*]",
     memory: Memory = "1g",
@@ -59,8 +59,11 @@ def answer(
     """
     from narrowcast.data.answer.answer import Merging
     from narrowcast.data.answer.answer import answer as run
+    from narrowcast.model.tables import local_path
     from narrowcast.plans.queries.api import Constants
 
+    out = local_path(out, "out")
+    incremental = None if incremental is None else local_path(incremental, "incremental")
     merging = Merging(columns(attributes), method.value, procedure.value, Constants(km, kt, ku), seed)
     with running(master, memory, "answering") as (spark, report):
         result = run(

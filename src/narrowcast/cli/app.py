@@ -35,7 +35,7 @@ from narrowcast.cli.whatif import whatif
 
 app = typer.Typer(
     name="narrowcast",
-    help="Work out the cheapest safe way to get each message to exactly the people who want it.",
+    help="Plan, check and run the cheapest way to get each message to exactly the subscribers who want it.",
     epilog="Start with: narrowcast demo",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -43,7 +43,7 @@ app = typer.Typer(
     add_completion=True,
 )
 
-plan = typer.Typer(help="Plan: which way each message goes. One command per kind of plan.", no_args_is_help=True)
+plan = typer.Typer(help="Make a plan: which way each message goes. One command per kind of plan.", no_args_is_help=True)
 for planner in (channels, hybrid, filters, queries, semantic):
     plan.command()(planner)
 
@@ -79,9 +79,9 @@ def _version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens to standard error.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Write log lines to standard error.")] = False,
 ) -> None:
     import logging
 

@@ -20,15 +20,15 @@ SHOWN = 20
 def check(
     plan: Annotated[Path, typer.Argument(help="The plan's folder.")],
     messages: Annotated[
-        Path | None, typer.Option(help="Messages to send through the plan: nobody may miss one. With --subscriptions.")
+        Path | None, typer.Option(help="Messages that the plan must bring to all who want them. Needs --subscriptions.")
     ] = None,
     subscriptions: Annotated[
-        Path | None, typer.Option(help="The subscriptions table: subscriber, profile. With --messages.")
+        Path | None, typer.Option(help="The subscriptions table: subscriber, profile. Needs --messages.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(help="The attributes that make a flow, for a plan that does not say; with commas.")
+        str | None, typer.Option(help="The attributes that make a flow, as symbol,venue, if the plan has none.")
     ] = None,
-    sample: Annotated[int, typer.Option(min=1, help="At most so many messages, drawn evenly.")] = 100_000,
+    sample: Annotated[int, typer.Option(min=1, help="The most messages to check, drawn evenly.")] = 100_000,
     json: AsJson = False,
 ) -> None:
     """Check a plan again, by code that had no part in making it, from the plan's folder alone.

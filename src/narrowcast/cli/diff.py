@@ -33,19 +33,19 @@ CONTENT = {"queries": ("query", "queries"), "filters": ("leaf", "leaves"), "sema
 
 
 def diff(
-    old: Annotated[Path, typer.Argument(help="The plan in force.")],
-    new: Annotated[Path, typer.Argument(help="The plan to go to.")],
+    old: Annotated[Path, typer.Argument(help="The folder of the plan in force.")],
+    new: Annotated[Path, typer.Argument(help="The folder of the new plan.")],
     join_rate: Annotated[
-        float | None, typer.Option(min=0.001, help="The most joins and leaves a second, of all subscribers together.")
+        float | None, typer.Option(min=0.001, help="The most joins and leaves per second, of all subscribers together.")
     ] = None,
     subscriber_join_rate: Annotated[
-        float | None, typer.Option(min=0.001, help="The most joins and leaves a second of each subscriber.")
+        float | None, typer.Option(min=0.001, help="The most joins and leaves per second of each subscriber.")
     ] = None,
     drain_s: Annotated[
-        float, typer.Option(min=0, help="Seconds that what was sent the old way may take to arrive.")
+        float, typer.Option(min=0, help="Seconds that messages sent under the old plan may take to arrive.")
     ] = 1.0,
     out: Annotated[
-        Path | None, typer.Option(help="Write the new plan with its numbers made to agree with the old one's.")
+        Path | None, typer.Option(help="Write the new plan here, with the old plan's numbers where possible.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many rows of each list to show.")] = 10,
     json: AsJson = False,

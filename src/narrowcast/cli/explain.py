@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def explain(
     plan: Annotated[Path, typer.Argument(help="The plan's folder.")],
     flow: Annotated[str | None, typer.Option(help="A flow, by its name (channels).")] = None,
-    subscriber: Annotated[str | None, typer.Option(help="A subscriber, or a client of queries.")] = None,
+    subscriber: Annotated[str | None, typer.Option(help="A subscriber, by name; for queries, a client.")] = None,
     group: Annotated[int | None, typer.Option(help="A multicast group, by its number.")] = None,
     session: Annotated[int | None, typer.Option(help="A session, by its number.")] = None,
     channel: Annotated[int | None, typer.Option(help="A channel: a session, or a set of merged queries.")] = None,
@@ -48,7 +48,7 @@ def explain(
     given = [(what, name) for what, name in asked.items() if name is not None]
     if len(given) != 1:
         options = ", ".join(f"--{what}" for what in asked)
-        raise InputError(f"explain one thing: give one of {options}", name="explain", got=[w for w, _ in given])
+        raise InputError(f"explain needs exactly one of {options}", name="explain", got=[w for w, _ in given])
     found = explained(read_tables(plan), **dict(given))
     if json:
         print_json(found.as_dict(top))

@@ -26,22 +26,20 @@ class GuardField(StrEnum):
 
 
 def export(
-    plan: Annotated[Path, typer.Argument(help="A folder with a plan.")],
-    to: Annotated[Target, typer.Option(help="The engine that will carry it.")],
+    plan: Annotated[Path, typer.Argument(help="The plan's folder.")],
+    to: Annotated[Target, typer.Option(help="The engine to write the configuration for.")],
     out: Annotated[Path, typer.Option(help="The folder to write.")],
-    base_address: Annotated[str, typer.Option(help="The range that groups take their addresses from.")] = (
-        "239.77.0.0/16"
-    ),
-    port: Annotated[int | None, typer.Option(help="The first port; by default the engine's own.")] = None,
-    ttl: Annotated[int, typer.Option(help="How many routers a packet may pass.")] = 32,
+    base_address: Annotated[str, typer.Option(help="The address range of the multicast groups.")] = ("239.77.0.0/16"),
+    port: Annotated[int | None, typer.Option(help="The first UDP port. Default: that of the engine.")] = None,
+    ttl: Annotated[int, typer.Option(help="The most routers that a packet may pass (TTL).")] = 32,
     interface: Annotated[
-        str | None, typer.Option(help="The interface: its name, or its address or network (aeron, ultramessaging).")
+        str | None, typer.Option(help="The network interface: name, address or network (aeron, ultramessaging).")
     ] = None,
     memberships: Annotated[
-        int, typer.Option(help="Groups a socket may join at the hosts: net.ipv4.igmp_max_memberships.")
+        int, typer.Option(help="The most groups that a socket may join on the hosts: net.ipv4.igmp_max_memberships.")
     ] = 20,
     key: Annotated[
-        str | None, typer.Option(help="The field of the type that guards look at (rti). Default: the plan's flow key.")
+        str | None, typer.Option(help="The field that filter expressions test (rti). Default: the plan's flow key.")
     ] = None,
     guard: Annotated[
         GuardField, typer.Option(help="Whether that field holds the flow or the session (rti).")

@@ -29,18 +29,18 @@ class Format(StrEnum):
 
 
 def generate(
-    workload: Annotated[Workload, typer.Argument(help="Which kind of system to imitate.")],
+    workload: Annotated[Workload, typer.Argument(help="The kind of workload to generate.")],
     out: Annotated[
         Path, typer.Option(help="The folder to write; it must be new or empty, unless --overwrite is given.")
     ],
-    messages: Annotated[int | None, typer.Option(min=0, help="How many messages the log has.")] = None,
-    subscribers: Annotated[int | None, typer.Option(min=1, help="How many subscribers there are.")] = None,
+    messages: Annotated[int | None, typer.Option(min=0, help="The number of messages in the log.")] = None,
+    subscribers: Annotated[int | None, typer.Option(min=1, help="The number of subscribers.")] = None,
     format: Annotated[Format, typer.Option(help="The format of the tables.")] = Format.parquet,
     option: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE for anything else, as symbols=5000.")
+        list[str] | None, typer.Option("--set", help="Any other parameter: NAME=VALUE, as symbols=5000.")
     ] = None,
     bad_rows: Annotated[
-        float, typer.Option(min=0, max=0.5, help="Plant this share of bad rows; planted.jsonl says where.")
+        float, typer.Option(min=0, max=0.5, help="Add this share of bad rows (0 to 0.5); planted.jsonl lists them.")
     ] = 0.0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a workload that is already there.")] = False,
     seed: Seed = 0,

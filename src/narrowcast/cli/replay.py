@@ -13,16 +13,14 @@ from narrowcast.errors import InputError
 
 
 def replay(
-    plan: Annotated[Path, typer.Argument(help="A folder with a channels plan.")],
+    plan: Annotated[Path, typer.Argument(help="The folder of a channels plan.")],
     messages: Annotated[Path, typer.Argument(help="The message log: Parquet, CSV or JSON lines.")],
     key: Annotated[
-        str | None, typer.Option(help="The columns that make a flow, for a plan that does not say: symbol,venue.")
+        str | None, typer.Option(help="The columns that make a flow, as symbol,venue, if the plan does not say.")
     ] = None,
-    subscriptions: Annotated[
-        Path | None, typer.Option(help="Who wants what: each message against these profiles.")
-    ] = None,
-    interest: Annotated[Path | None, typer.Option(help="Who wants what: whole flows, instead of profiles.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the tables by group, link and subscriber here.")] = None,
+    subscriptions: Annotated[Path | None, typer.Option(help="The subscriptions table: subscriber, profile.")] = None,
+    interest: Annotated[Path | None, typer.Option(help="The interest table: subscriber, flow.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder for tables by group, link and subscriber.")] = None,
     master: Master = "local[*]",
     memory: Memory = "1g",
     explain: Explain = False,
@@ -37,11 +35,15 @@ def replay(
 
         narrowcast replay plan tomorrow.parquet --interest interest.parquet --out replayed
     """
+    from narrowcast.data.ingest.key import check_known
     from narrowcast.data.planning.replay import replay as run
+    from narrowcast.model.tables import local_path
 
     if (subscriptions is None) == (interest is None):
-        raise InputError("give either --subscriptions or --interest: who wants what", name="subscriptions")
+        raise InputError("replay needs exactly one of --subscriptions and --interest", name="subscriptions")
+    out = None if out is None else local_path(out, "out")
     made = columns(key) or ()
+    check_known(made, messages, "key")
     read = [path for path in (messages, subscriptions, interest) if path is not None]
     with running(master, memory, "replaying", read) as (spark, report):
         result = run(

@@ -12,14 +12,14 @@ from narrowcast.errors import InputError
 
 
 def report(
-    plan: Annotated[Path, typer.Argument(help="A folder with a plan, of any kind.")],
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
-    whatif: Annotated[Path | None, typer.Option(help="What `narrowcast whatif` wrote, for the what-if curve.")] = None,
+    plan: Annotated[Path, typer.Argument(help="The folder of a plan, of any kind.")],
+    out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
+    whatif: Annotated[Path | None, typer.Option(help="A whatif.json of `narrowcast whatif`, to show.")] = None,
     timeline: Annotated[
-        Path | None, typer.Option(help="The folder where `narrowcast adapt` keeps its timeline, to show how it went.")
+        Path | None, typer.Option(help="The folder where `narrowcast adapt` writes its timeline.")
     ] = None,
     sweep: Annotated[
-        bool, typer.Option(help="Without --whatif: try other budgets quickly, for at most some seconds.")
+        bool, typer.Option(help="Without --whatif: plan with other budgets, for a few seconds at most.")
     ] = True,
     json: AsJson = False,
 ) -> None:

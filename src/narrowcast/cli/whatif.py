@@ -27,23 +27,23 @@ def whatif(
     groups: Annotated[str | None, _list("Numbers of groups (channels)")] = None,
     sessions: Annotated[str | None, _list("Numbers of sessions (channels)")] = None,
     joins_per_subscriber: Annotated[str | None, _list("Groups that a subscriber may join (channels)")] = None,
-    rate_per_group: Annotated[str | None, _list("What a group may carry (channels)")] = None,
+    rate_per_group: Annotated[str | None, _list("Highest rates of a group (channels)")] = None,
     cap: Annotated[str | None, _list("Caps on the unicast share (channels with unicast)")] = None,
     k: Annotated[str | None, _list("Numbers of filters")] = None,
     alpha: Annotated[str | None, _list("Prices of a message of a group (channels)")] = None,
     beta: Annotated[str | None, _list("Prices of a message of a session (channels)")] = None,
     w1: Annotated[str | None, _list("Prices of receiving (channels with unicast)")] = None,
     w2: Annotated[str | None, _list("Prices of sending (channels with unicast)")] = None,
-    w3: Annotated[str | None, _list("Prices of unicast beside both (channels with unicast)")] = None,
+    w3: Annotated[str | None, _list("Prices of unicast on top of both (channels with unicast)")] = None,
     km: Annotated[str | None, _list("Prices of a merged query (queries)")] = None,
     kt: Annotated[str | None, _list("Prices of sending a row (queries)")] = None,
-    ku: Annotated[str | None, _list("Prices of a row sent in vain (queries)")] = None,
+    ku: Annotated[str | None, _list("Prices of a row to a client that did not ask for it (queries)")] = None,
     filter_delay: Annotated[str | None, _list("Delays of a filter (filters for delay)")] = None,
     link_delay: Annotated[str | None, _list("Delays of a link (filters for delay)")] = None,
     max_channels: Annotated[str | None, _list("Numbers of channels (semantic)")] = None,
     latency_bound: Annotated[str | None, _list("Delays allowed to every subscriber (semantic)")] = None,
-    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds for each point.")] = 10.0,
-    workers: Annotated[int, typer.Option(min=1, help="Processes to plan in.")] = 2,
+    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds to plan each point.")] = 10.0,
+    workers: Annotated[int, typer.Option(min=1, help="The number of processes to plan in.")] = 2,
     out: Annotated[
         Path | None, typer.Option(help="Write whatif.json (for the report), .parquet, .csv and .png to this folder.")
     ] = None,
@@ -74,7 +74,7 @@ def whatif(
     }  # fmt: skip
     settings = {name: _numbers(name, value) for name, value in given.items() if value is not None}
     if not 1 <= len(settings) <= 2:
-        raise InputError("give one or two settings to change, as --groups 10,20,50", name="whatif", got=list(settings))
+        raise InputError("whatif takes one or two settings, as --groups 10,20,50", name="whatif", got=list(settings))
     with progress() as bar:
         task = bar.add_task("planning", total=None)
         found = sweep(
@@ -85,7 +85,7 @@ def whatif(
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     if not found.done:
-        raise PlanError(f"no plan came out: {found.points[0].failed}")
+        raise PlanError(f"no plan was found: {found.points[0].failed}")
     if out is not None:
         _write(found, out, overwrite)
     if json:
@@ -100,7 +100,7 @@ def _numbers(name: str, value: str) -> list[float]:
     try:
         return [float(part) for part in value.split(",") if part.strip()]
     except ValueError:
-        raise InputError(f"--{name.replace('_', '-')} is {value!r}; it takes numbers, as 10,20,50", name=name) from None
+        raise InputError(f"--{name.replace('_', '-')} must be numbers, as 10,20,50, got {value!r}", name=name) from None
 
 
 def _write(found: Sweep, out: Path, overwrite: bool) -> None:

@@ -29,12 +29,12 @@ def whole(plan: Tables, table: str, column: str) -> Ints:
     values = plan.tables[table][column]
     _refuse_nulls(values, table, column)
     if len(values) and not pa.types.is_integer(values.type):
-        raise InputError(f"table {table}: {column} must hold whole numbers, not {values.type}", name=column)
+        raise InputError(f"table {table}: {column} must hold whole numbers, got {values.type}", name=column)
     result: Ints = values.to_numpy().astype(np.int64)
     bad = (result < 0) | (result > LARGEST_NUMBER)
     if bad.any():
         at = int(np.argmax(bad))
-        raise InputError(f"table {table}, row {at}: {column} is {result[at]}, which is out of range", name=column)
+        raise InputError(f"table {table}, row {at}: {column} is out of range, got {result[at]}", name=column)
     return result
 
 
@@ -44,7 +44,7 @@ def amounts(plan: Tables, table: str, column: str) -> Floats:
     bad = ~np.isfinite(result) | (result < 0)
     if bad.any():
         at = int(np.argmax(bad))
-        raise InputError(f"table {table}, row {at}: {column} is {result[at]}; it must be zero or more", name=column)
+        raise InputError(f"table {table}, row {at}: {column} must be zero or more, got {result[at]}", name=column)
     return result
 
 
@@ -54,7 +54,7 @@ def numbers(plan: Tables, table: str, column: str) -> Floats:
 
     values = plan.tables[table][column]
     if len(values) and not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
-        raise InputError(f"table {table}: {column} must hold numbers, not {values.type}", name=column)
+        raise InputError(f"table {table}: {column} must hold numbers, got {values.type}", name=column)
     result: Floats = values.cast(pa.float64()).fill_null(float("nan")).to_numpy() if len(values) else np.zeros(0)
     return result
 
@@ -71,7 +71,7 @@ def constant(plan: Tables, name: str, default: float) -> float:
     """A number among the plan's parameters, finite and zero or more."""
     value = plan.parameters.get(name, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value) or value < 0:
-        raise InputError(f"parameter {name} is {value!r}; it must be a number, zero or more", name=name)
+        raise InputError(f"parameter {name} must be a number, zero or more, got {value!r}", name=name)
     return float(value)
 
 

@@ -90,6 +90,10 @@ def place_of(what: str, name: str, names: Sequence[str]) -> int:
 
 
 def several(n: int, what: str) -> str:
-    """`1 flow`, `2 flows`, `2 queries`."""
-    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    """A number with its noun.
+
+    >>> several(1, "flow"), several(2, "query"), several(2, "gateway")
+    ('1 flow', '2 queries', '2 gateways')
+    """
+    plural = f"{what[:-1]}ies" if what.endswith("y") and what[-2] not in "aeiou" else f"{what}s"
     return f"{n:,} {what if n == 1 else plural}"

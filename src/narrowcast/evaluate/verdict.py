@@ -56,9 +56,9 @@ def verdict(plan: Tables, judge: Judge) -> Verdict:
     faults += differences(plan.cost, cost)
     faults += _bound_faults(plan, cost, judge.BOUNDED if judge.BOUNDED in cost else "total")
     if cost and not cost.keys() & plan.cost.keys():
-        faults.append("it states no cost")
+        faults.append("its cost is missing")
     faults += [
-        f"{'plan.json' if name == 'plan' else f'table {name}'} is not what was checked when the plan was written"
+        f"{'plan.json' if name == 'plan' else f'table {name}'} was changed after the plan was checked"
         for name in changed_since_sealed(plan)
     ]
     return Verdict(tuple(faults), cost, tuple(_checked(plan, cost, judge)))
@@ -83,11 +83,11 @@ def _bound_faults(plan: Tables, cost: Mapping[str, float], term: str) -> Iterato
     if not bound <= value + TOLERANCE * scale:
         yield f"its lower bound is {bound}, above the cost {value}"
     if bound < 0:
-        yield f"its lower bound is {bound}; costs are not negative"
+        yield f"its lower bound must be zero or more, got {bound}"
     said = plan.cost.get(term, value)
     expected = 1 - bound / said if said > 0 else 0.0
     if gap is not None and not same(gap, expected, 1.0):
-        yield f"the gap between cost and bound is {expected}, the plan says {gap}"
+        yield f"its gap is {expected}, the plan says {gap}"
 
 
 def _checked(plan: Tables, cost: Mapping[str, float], judge: Judge) -> Iterator[str]:
@@ -96,10 +96,10 @@ def _checked(plan: Tables, cost: Mapping[str, float], judge: Judge) -> Iterator[
         yield f"cost recomputed: {', '.join(cost)}"
     unknown = sorted(plan.cost.keys() - cost.keys())
     if unknown:
-        yield f"not recomputed, for want of data: {', '.join(unknown)}"
+        yield f"not recomputed, because the plan lacks the data: {', '.join(unknown)}"
     if plan.baselines:
         yield "baselines recomputed where that is cheap"
     if plan.lower_bound is not None:
-        yield "the lower bound is no more than the cost, and the gap is what lies between"
+        yield "the lower bound is at most the cost, and the gap is their difference"
     if plan.checks.get("seal"):
         yield "nothing was changed since the plan was checked"

@@ -123,7 +123,7 @@ def sweep(
     for name in settings:
         if name not in allowed:
             told = ", ".join(allowed)
-            raise InputError(f"a {plan.kind} plan has no {name} to change; it has {told}", name=name, allowed=allowed)
+            raise InputError(f"{plan.kind} plans have the settings {told}, got {name!r}", name=name, allowed=allowed)
     if not 1 <= len(settings) <= 2:
         raise InputError(f"whatif takes one or two settings, got {len(settings)}", name="settings", allowed=allowed)
     names = tuple(settings)

@@ -27,7 +27,7 @@ def aeron(plan: Plan, options: Options) -> Files:
     largest = max(layout.group_of_session, default=0) + len(layout.number_of_subscriber)
     if largest > LARGEST_STREAM:
         raise InfeasibleError(
-            f"session {largest} is no stream id: Aeron's are at most {LARGEST_STREAM}", budget="streams"
+            f"session must be at most {LARGEST_STREAM}, the largest Aeron stream id, got {largest}", budget="streams"
         )
     uris = {group: uri(options, group) for group in range(layout.n_groups)}
     # Streams of their own for unicast, after those of the sessions.
@@ -62,7 +62,7 @@ def check_interface(options: Options, target: str) -> None:
         ipaddress.IPv4Interface(options.interface or "0.0.0.0")
     except ValueError:
         raise InputError(
-            f"--interface {options.interface!r}: {target} takes an address or a network, not a name",
+            f"--interface must be an address or a network for {target}, got {options.interface!r}",
             name="interface",
             hint="for example 192.168.1.0/24",
         ) from None

@@ -29,7 +29,7 @@ def nats(plan: Plan, options: Options) -> Files:
     for flow, subject in subjects.items():
         if len(subject) > LONGEST_SUBJECT:
             raise InputError(
-                f"flow {flow[:40]!r}… makes a subject of {len(subject)} bytes; NATS takes {LONGEST_SUBJECT} with ease",
+                f"a NATS subject must have at most {LONGEST_SUBJECT} bytes, got {len(subject)} for flow {flow[:40]!r}…",
                 name="flow",
             )
     found = tables(

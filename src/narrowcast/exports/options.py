@@ -80,7 +80,7 @@ def check_addresses(layout: GroupLayout, options: Options, *, every: int = 1, dd
     if needed >= options.network.num_addresses:
         prefix = 32 - needed.bit_length()
         raise InfeasibleError(
-            f"{layout.n_groups} groups need {needed} addresses and {options.base_address} has "
+            f"{layout.n_groups} groups need {needed} addresses, but {options.base_address} has "
             f"{options.network.num_addresses - 1}: give --base-address a range of /{prefix} or wider",
             budget="addresses",
             smallest=needed,
@@ -106,7 +106,7 @@ def check_ports(first: int, count: int, what: str) -> None:
     """A run of ports must end at 65535."""
     if first + count - 1 > 65535:
         raise InfeasibleError(
-            f"{count} ports from {first} on, {what}, end beyond 65535: use --port {65536 - count} or less",
+            f"--port must be at most {65536 - count} for {count} ports, {what}, got {first}",
             budget="ports",
             smallest=65536 - count,
         )

@@ -32,7 +32,7 @@ def rti(plan: Plan, options: Options) -> Files:
     guards = {group: _guard(layout, options, group) for group in layout.sessions_of_group}
     if len(guards) > MOST_CHANNELS:
         raise InfeasibleError(
-            f"{len(guards)} groups, and a DataWriter has at most {MOST_CHANNELS} channels",
+            f"groups must be at most {MOST_CHANNELS}, the channels of a DataWriter, got {len(guards)}",
             budget="groups",
             smallest=len(guards),
         )
@@ -71,7 +71,7 @@ def _guard(layout: GroupLayout, options: Options, group: int) -> str:
     guard = f"{options.key} MATCH '{','.join(flows)}'"
     if len(guard) > LONGEST_GUARD:
         raise InfeasibleError(
-            f"the guard of group {group} with its {len(flows)} flows has {len(guard)} characters, and Connext allows "
+            f"the guard of group {group} with its {len(flows)} flows has {len(guard)} characters, but Connext allows "
             f"{LONGEST_GUARD}: use --guard session",
             budget="guard",
             smallest=len(guard),

@@ -29,7 +29,7 @@ def ultramessaging(plan: Plan, options: Options) -> Files:
     for topic in (*layout.session_of_flow, *apart.values()):
         if len(topic.encode()) > LONGEST_TOPIC:
             raise InputError(
-                f"topic {topic!r} has {len(topic.encode())} bytes; Ultra Messaging allows {LONGEST_TOPIC}", name="flow"
+                f"a topic must have at most {LONGEST_TOPIC} bytes, got {len(topic.encode())} in {topic!r}", name="flow"
             )
     first = PORT if options.port is None else options.port
     ports = {l: first + at for sessions in layout.sessions_of_group.values() for at, l in enumerate(sessions)}

@@ -46,7 +46,7 @@ class DisseminationTree:
 
     def __init__(self, paths: Paths, root: int, nearest: Literal["broker", "member"] = "broker") -> None:
         if not 0 <= root < paths.n_brokers:
-            raise InputError(f"root {root} is no broker; there are {paths.n_brokers}", name="root", got=root)
+            raise InputError(f"root must be a broker below {paths.n_brokers}, got {root}", name="root", got=root)
         self.paths, self.root, self.nearest = paths, root, nearest
         self.parent: dict[int, int] = {root: -1}
         self.children: dict[int, list[int]] = {root: []}
@@ -66,7 +66,7 @@ class DisseminationTree:
         tree.members = list(dict.fromkeys(members))
         tree._set_delay(root, 0.0)
         if len(tree.delay) != len(tree.parent) or not tree.delay.keys() >= set(tree.members):
-            raise InputError(f"these links are no tree from broker {root} to its members", name="edges")
+            raise InputError(f"edges must form a tree from broker {root} to its members", name="edges")
         return tree
 
     @property
@@ -119,13 +119,13 @@ class DisseminationTree:
     def leave(self, member: int) -> None:
         """Take a member off; branches that then serve nobody are pruned upward."""
         if member not in self.members:
-            raise InputError(f"broker {member} is no member of this tree", name="member", got=member)
+            raise InputError(f"member must be a member of this tree, got broker {member}", name="member", got=member)
         self.members.remove(member)
         self._prune(member)
 
     def _check(self, member: int) -> None:
         if not 0 <= member < self.paths.n_brokers:
-            raise InputError(f"member {member} is no broker; there are {self.paths.n_brokers}", name="member")
+            raise InputError(f"member must be a broker below {self.paths.n_brokers}, got {member}", name="member")
 
     def _enlist(self, member: int) -> None:
         if member not in self.members:

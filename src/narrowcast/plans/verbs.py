@@ -239,7 +239,7 @@ def diff(
     kinds = [kind_of(plan.kind) for plan in (before, after)]
     if kinds[0] is not kinds[1]:
         raise UnsupportedError(
-            f"there is no way from a {before.kind} plan to a {after.kind} plan", works=(before.kind,)
+            f"diff needs two plans of the same kind, got {before.kind} and {after.kind}", works=(before.kind,)
         )
     stage = kinds[0].migrate
     after = stage.renumbered(after, before) if renumber else after

@@ -87,7 +87,7 @@ class History:
         for line in lines:
             name, *arguments = json.loads(line)
             if name not in RECORDS:
-                raise ValueError(f"{name!r} is no record; known: {', '.join(RECORDS)}")
+                raise ValueError(f"record must be one of {', '.join(RECORDS)}, got {name!r}")
             if name == "subscribed":
                 arguments[2] = {int(shard): tuple(point) for shard, point in arguments[2].items()}
             if name == "gap":

@@ -73,7 +73,7 @@ def _mark_uses(kind: Kind, plan: Plan) -> None:
     if kind.has("migrate"):
         assert diff(plan, plan).steps == (), "a plan is not the same as itself"
     if kind.has("report"):
-        assert report_page(plan).startswith("<!doctype html>"), "the report is no page"
+        assert report_page(plan).startswith("<!doctype html>"), "the report is not an HTML page"
     if kind.has("route"):
         texts = dict(kind.route.profiles(plan))
         routing = kind.route.route(plan, Subscribers(texts, dict.fromkeys(texts, "edge")), None)

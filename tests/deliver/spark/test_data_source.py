@@ -183,9 +183,9 @@ def test_a_value_of_another_type_is_null(type_: pa.DataType, values: list[Any], 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"strat": "latest"}, "no option 'strat'.*did you mean start"),
+        ({"strat": "latest"}, "option must be one of .*, got 'strat'.*did you mean start"),
         ({"start": "noon"}, "start must be earliest, latest.*got 'noon'"),
-        ({"partitions": "0"}, "partitions must be a whole number from 1 on, got '0'"),
+        ({"partitions": "0"}, "partitions must be a whole number of at least 1, got '0'"),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false, got 'maybe'"),
     ],
 )
@@ -197,5 +197,5 @@ def test_options_for_reading_that_are_wrong_are_named(options: dict[str, str], t
 def test_options_for_writing_that_are_wrong_are_named() -> None:
     with pytest.raises(InputError, match="batch requires name"):
         WriteOptions.of({"batch": "3"})
-    with pytest.raises(InputError, match="no option 'start'"):
+    with pytest.raises(InputError, match=r"option must be one of .*, got 'start'"):
         WriteOptions.of({"start": "latest"})

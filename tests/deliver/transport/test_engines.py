@@ -116,7 +116,7 @@ def test_a_group_that_is_not_mapped_is_refused_by_name() -> None:
         carrier = DdsMulticast(DdsSettings(domain=61, groups=4))
         await carrier.start(lambda data: None)
         try:
-            with pytest.raises(Exception, match="group 4 is not among the 4 groups"):
+            with pytest.raises(Exception, match=r"one of the 4 groups of .*, got 4"):
                 await carrier.join(Multicast(4, 0))
         finally:
             await carrier.close()

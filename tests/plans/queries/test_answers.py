@@ -140,7 +140,7 @@ def test_a_header_names_its_clients_and_survives_as_text():
 
 
 def test_a_plan_of_other_queries_is_refused():
-    with pytest.raises(InputError, match="not one of these 1"):
+    with pytest.raises(InputError, match="plan must be made for these 1 queries"):
         nc.queries.headers(
             [nc.queries.Query("q", "c", nc.Profile.parse("x > 1"))], np.zeros((2, 1, 2)), nc.queries.merge([]), ["x"]
         )

@@ -52,7 +52,7 @@ def test_a_query_in_two_sets_is_heard_twice():
     ("boxes", "message"),
     [
         ([[1, 2]], "shape"),
-        ([[[2, 1]]], r"boxes\[0, 0\] is \(2.0, 1.0\)"),
+        ([[[2, 1]]], r"boxes\[0, 0\] must be .*, got \(2.0, 1.0\)"),
         ([[[0, 1]], [[0, float("nan")]]], r"boxes\[1, 0\]"),
         ([[["a", "b"]]], "numbers"),
         (np.zeros((2, 0, 2)), "shape"),

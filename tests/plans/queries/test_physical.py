@@ -59,7 +59,7 @@ def test_more_channels_never_cost_more_here():
 
 def test_wrong_clients_channels_and_procedures_are_refused():
     plan = nc.queries.merge([[[0, 1]], [[5, 6]]])
-    with pytest.raises(InputError, match="clients has 1"):
+    with pytest.raises(InputError, match="clients must have 2 entries, got 1"):
         nc.queries.assign(plan, [0], channels=1)
     with pytest.raises(InputError, match="channels"):
         nc.queries.assign(plan, [0, 1], channels=0)

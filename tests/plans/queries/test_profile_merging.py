@@ -69,7 +69,7 @@ def test_a_function_of_the_profile_can_say_its_size():
 
 
 def test_a_size_that_is_none_is_refused():
-    with pytest.raises(InputError, match="size is int"):
+    with pytest.raises(InputError, match=r"size must be .*, got int"):
         nc.queries.merge_profiles(["x > 1"], size=3)
-    with pytest.raises(InputError, match="size gave -1"):
+    with pytest.raises(InputError, match=r"size must return .*, got -1"):
         nc.queries.merge_profiles(["x > 1"], size=lambda profile: -1)

@@ -100,9 +100,9 @@ def test_each_client_may_have_a_bound_of_its_own() -> None:
     assert nc.semantic.bandwidth(free, args[3], 0) == 4.0
     assert nc.semantic.bandwidth(hurried, args[3], 0) == 20.0
     assert late(hurried, triangle, args[3], 0, {2: 2.0}) == []
-    with pytest.raises(InputError, match=r"expected one bound or 2"):
+    with pytest.raises(InputError, match=r"must be one bound or 2, got shape"):
         nc.semantic.plan(*args, latency_bound=[1.0, 2.0, 3.0])
-    with pytest.raises(InputError, match=r"above 0"):
+    with pytest.raises(InputError, match=r"> 0, got 0"):
         nc.semantic.plan(*args, latency_bound=0)
 
 

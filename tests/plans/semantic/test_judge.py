@@ -111,7 +111,7 @@ def test_a_formula_that_carries_too_little_is_found() -> None:
     operands = [part["operands"] for part in parts]
     operands[at] = []
     faults = semantic_faults(changed(plan, "contents", operands=operands))
-    assert any("nothing proves that the channels to 3 carry all of profile 1" in each for each in faults)
+    assert any("the channels to gateway 3 cannot be proven to carry all of profile 1" in each for each in faults)
 
 
 def test_broken_trees_links_rates_and_names_are_found() -> None:
@@ -121,13 +121,13 @@ def test_broken_trees_links_rates_and_names_are_found() -> None:
     assert "do not start at its rendezvous" in fault(without_rows(plan, "trees", [0]))
     wrong = [row["v"] for row in rows]
     wrong[0] = "2"
-    assert "that the overlay does not have" in fault(changed(plan, "trees", v=wrong))
+    assert "which is not in the overlay" in fault(changed(plan, "trees", v=wrong))
     rates = [rate + 1 for rate in plan.tables["channels"]["rate"].to_pylist()]
     assert "the plan says" in fault(changed(plan, "channels", rate=rates))
     unknown = ["nowhere"] * plan.tables["clients"].num_rows
-    assert "which is not there" in fault(changed(plan, "clients", gateway=unknown))
-    assert "which is no node" in fault(changed(plan, "channels", rendezvous=["x"] * len(rates)))
-    assert "there is no rule" in fault(replace(plan, parameters={}))
+    assert "which is not in the plan" in fault(changed(plan, "clients", gateway=unknown))
+    assert "which is not a node" in fault(changed(plan, "channels", rendezvous=["x"] * len(rates)))
+    assert "rule must be one of audience, content" in fault(replace(plan, parameters={}))
 
 
 def test_messages_that_do_not_arrive_are_found() -> None:
@@ -135,9 +135,9 @@ def test_messages_that_do_not_arrive_are_found() -> None:
     nowhere = [[] for _ in range(plan.tables["window"].num_rows)]
     assert any("do not reach" in each for each in semantic_faults(changed(plan, "window", channels=nowhere)))
     nowhere = [[] for _ in range(plan.tables["sample"].num_rows)]
-    assert "does not get there" in fault(changed(plan, "sample", _channels=nowhere))
+    assert "does not reach it" in fault(changed(plan, "sample", _channels=nowhere))
     texts = ["x > 3", "x < 7", "x > 0"]
-    assert "does not get there" in fault(changed(plan, "profiles", text=texts))
+    assert "does not reach it" in fault(changed(plan, "profiles", text=texts))
 
 
 def test_xpath_plans_are_judged_too() -> None:

@@ -121,7 +121,7 @@ def test_a_plan_from_statistics_comes_back_and_only_what_needs_messages_refuses(
     same(plan, back, 11)
     assert back.demand.messages is None
     assert back.demand.seen(back.system).weight.sum() == plan.sent.seen.weight.sum()
-    with pytest.raises(UnsupportedError, match="holds no messages with their source"):
+    with pytest.raises(UnsupportedError, match="does not hold messages with their source"):
         back.demand.sent(back.system)
     with pytest.raises(InputError, match=r"half_life must be None with statistics, got 3"):
         nc.semantic.plan(small.topology, small.profiles, small.clients, found, half_life=3)

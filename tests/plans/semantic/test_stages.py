@@ -101,7 +101,7 @@ def test_whatif_needs_messages_with_their_source(tmp_path: Path) -> None:
     plan = nc.semantic.plan(small.topology, small.profiles, small.clients, found)
     with pytest.raises(UnsupportedError, match="whatif needs messages with their source"):
         family(plan).present()
-    with pytest.raises(UnsupportedError, match="holds no messages with their source"):
+    with pytest.raises(UnsupportedError, match="does not hold messages with their source"):
         continued(plan, Demand(NOBODY))
 
 

@@ -25,33 +25,24 @@ def adapt(
     ] = None,
     snapshots: Annotated[
         Path | None,
-        typer.Option(
-            help="A folder of statistics snapshots that another process writes. Default: Spark computes them."
-        ),
+        typer.Option(help="A folder of statistics that another process writes. Default: Spark measures them."),
     ] = None,
     replay: Annotated[
         Path | None, typer.Option(help="A recorded message log with a column ts, instead of a running system.")
     ] = None,
     subscriptions: Annotated[
-        Path | None,
-        typer.Option(help="For --replay: the subscriptions table: subscriber, profile, [since], [until], [node]."),
+        Path | None, typer.Option(help="For --replay: a table of subscriber, profile, [since], [until], [node].")
     ] = None,
     plan: Annotated[
         Path | None, typer.Option(help="For --replay: the folder of the plan to start from. Default: a new plan.")
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(
-            help="For --replay: the columns that make a flow, as symbol,venue. Default: as the plan or log says."
-        ),
+        typer.Option(help="For --replay: the columns that make a flow, as symbol,venue. Default: as plan or log say."),
     ] = None,
-    groups: Annotated[
-        int, typer.Option(min=1, help="For --replay without --plan: the number of multicast groups.")
-    ] = 12,
-    sessions: Annotated[int, typer.Option(min=1, help="For --replay without --plan: the number of sessions.")] = 60,
-    every_s: Annotated[
-        float, typer.Option(min=0.001, help="For --replay: seconds between two checks for a better plan.")
-    ] = 900.0,
+    groups: Annotated[int, typer.Option(min=1, help="For --replay without --plan: number of multicast groups.")] = 12,
+    sessions: Annotated[int, typer.Option(min=1, help="For --replay without --plan: number of sessions.")] = 60,
+    every_s: Annotated[float, typer.Option(min=0.001, help="For --replay: seconds between two checks.")] = 900.0,
     half_life_s: Annotated[
         float, typer.Option(min=0.001, help="For --replay: half-life of the rates, in seconds.")
     ] = 1800.0,
@@ -123,9 +114,7 @@ def _replay(
     begun = None if plan is None else load(plan)
     key = columns(given) or (begun.key if begun is not None else ()) or key_of(messages)
     if not key:
-        raise InputError(
-            "neither the plan nor the messages say which columns make a flow", name="key", hint="name them: --key topic"
-        )
+        raise InputError("neither plan nor log has a flow key", name="key", hint="name its columns: --key topic")
     aside = Quarantine(strict=strict)
     record = Record(
         read_table(messages, name="messages", columns=("ts", *key)),

@@ -16,12 +16,12 @@ from narrowcast.errors import InputError
 def calibrate(
     measurements: Annotated[
         Path | None,
-        typer.Argument(help="A table with columns accepted, discarded, cpu and maybe h. None: measure here."),
+        typer.Argument(help="A table of measurements: accepted, discarded, cpu, [h]. Default: measure on this host."),
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.2, help="How long each of the measurements made here takes.")] = 2.0,
-    interface: Annotated[str, typer.Option(help="Where measurements made here send their multicast.")] = "lo",
-    out: Annotated[Path | None, typer.Option(help="Keep the measurements made here in this CSV file.")] = None,
-    h: Annotated[float, typer.Option(min=1, help="Messages per packet to give alpha and beta for.")] = 1.0,
+    seconds: Annotated[float, typer.Option(min=0.2, help="Seconds that each measurement on this host takes.")] = 2.0,
+    interface: Annotated[str, typer.Option(help="The network interface for multicast, on this host.")] = "lo",
+    out: Annotated[Path | None, typer.Option(help="Write the measurements made on this host to this CSV file.")] = None,
+    h: Annotated[float, typer.Option(min=1, help="Messages per packet (h) that alpha and beta are for.")] = 1.0,
     json: AsJson = False,
 ) -> None:
     """Fit alpha and beta, the prices of looking at a message of a group and of a session, to measured CPU.

@@ -20,13 +20,13 @@ STEP = 1000
 
 def publish(
     messages: Annotated[
-        str, typer.Argument(help="Parquet, CSV or JSON lines; - reads JSON lines from standard input.")
+        str, typer.Argument(help="The messages: Parquet, CSV or JSON lines; - reads JSON lines from standard input.")
     ] = "-",
     system: SystemAt = HERE,
     rate: Annotated[
-        float | None, typer.Option(min=0.001, help="Messages per second; as fast as it goes if not given.")
+        float | None, typer.Option(min=0.001, help="Messages per second. Default: as fast as possible.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many messages.")] = None,
     json: AsJson = False,
 ) -> None:
     """Publish messages. When it returns, all of them are in the durable log.
@@ -75,5 +75,5 @@ def _lines() -> Iterator[dict[str, Any]]:
             except ValueError as error:
                 raise InputError(f"standard input, line {number}: not JSON: {error}", name="messages") from None
             if not isinstance(row, dict):
-                raise InputError(f"standard input, line {number}: a message is an object", name="messages", got=line)
+                raise InputError(f"standard input, line {number}: must be a JSON object", name="messages", got=line)
             yield row

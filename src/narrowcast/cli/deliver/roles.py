@@ -9,7 +9,7 @@ import typer
 
 from narrowcast.cli.output import AsJson, notes, output, print_json, table
 
-Config = Annotated[Path, typer.Option(help="The TOML file of this process.")]
+Config = Annotated[Path, typer.Option(help="The TOML configuration file of this process.")]
 
 
 def coordinator(config: Config) -> None:
@@ -35,7 +35,7 @@ def edge(config: Config) -> None:
 def preflight(
     config: Config,
     role: Annotated[
-        str | None, typer.Option(help="Check what this role needs: coordinator, source, broker, edge.")
+        str | None, typer.Option(help="The role to check for: coordinator, source, broker or edge.")
     ] = None,
     json: AsJson = False,
 ) -> None:

@@ -15,7 +15,7 @@ SystemAt = Annotated[
     str,
     typer.Option("--system", help="The running system: the data folder of `narrowcast up`, or the URL of its NATS."),
 ]
-Interface = Annotated[str | None, typer.Option(help="Where multicast comes in, if not as the system says.")]
+Interface = Annotated[str | None, typer.Option(help="The interface for multicast. Default: the system's.")]
 
 
 def stopping() -> asyncio.Event:

@@ -12,19 +12,19 @@ from narrowcast.cli.output import notes
 
 
 def subscribe(
-    profile: Annotated[str, typer.Argument(help="Such as \"symbol = 'IBM' AND price > 100\".")],
+    profile: Annotated[str, typer.Argument(help="The profile, such as \"symbol = 'IBM' AND price > 100\".")],
     system: SystemAt = HERE,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")] = None,
-    seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
-    name: Annotated[str | None, typer.Option(help="The subscription's name, for people and for --state.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many messages.")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Stop after this many seconds.")] = None,
+    name: Annotated[str | None, typer.Option(help="The name of the subscription, also for --state.")] = None,
     state: Annotated[
-        Path | None, typer.Option(help="A file that remembers how far this got, to go on there next time.")
+        Path | None, typer.Option(help="A file that keeps the position in the log, to continue there next time.")
     ] = None,
     from_start: Annotated[
-        bool, typer.Option("--from-start", help="Begin with the oldest message in the log, not with what comes next.")
+        bool, typer.Option("--from-start", help="Begin with the oldest message in the log, not the next.")
     ] = False,
     interface: Interface = None,
-    gateway: Annotated[str | None, typer.Option(help="The broker through which overlay channels come.")] = None,
+    gateway: Annotated[str | None, typer.Option(help="The broker that overlay channels arrive at.")] = None,
 ) -> None:
     """Print every message that matches, each once and in order, as it comes.
 

@@ -20,8 +20,8 @@ ADAPTING = ("kept", "now", "replans", "moves", "joins", "why")
 
 def top(
     system: SystemAt = HERE,
-    once: Annotated[bool, typer.Option("--once", help="Watch for --seconds, print once and stop.")] = False,
-    seconds: Annotated[float, typer.Option(min=0.5, help="Over how long rates are measured.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Measure for --seconds, print once and exit.")] = False,
+    seconds: Annotated[float, typer.Option(min=0.5, help="Seconds over which rates are measured.")] = 2.0,
     json: AsJson = False,
 ) -> None:
     """Show rates, what is useful, what is filtered at which level, repairs and lag; measured / predicted.

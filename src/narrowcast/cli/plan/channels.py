@@ -42,30 +42,30 @@ def channels(
     demand: DemandFolder,
     interest: InterestTable = None,
     key: Key = None,
-    groups: Annotated[int, typer.Option(min=1, help="How many multicast groups may be used.")] = 50,
-    sessions: Annotated[int, typer.Option(min=1, help="How many sessions may be used.")] = 500,
+    groups: Annotated[int, typer.Option(min=1, help="The most multicast groups.")] = 50,
+    sessions: Annotated[int, typer.Option(min=1, help="The most sessions.")] = 500,
     method: Annotated[
-        ChannelMethod, typer.Option(help="search is ours and the best; the rest are the published ones.")
+        ChannelMethod, typer.Option(help="search gives the best plans; the others are from papers.")
     ] = ChannelMethod.search,
-    alpha: Annotated[float, typer.Option(min=0, help="Subscriber's cost per message of a group it is in.")] = 1.0,
-    beta: Annotated[float, typer.Option(min=0, help="Subscriber's cost per message of a session it takes.")] = 1.0,
-    time_limit: Annotated[float | None, typer.Option(min=0.1, help="Stop searching after so many seconds.")] = None,
+    alpha: Annotated[float, typer.Option(min=0, help="Cost to a subscriber per message of its groups.")] = 1.0,
+    beta: Annotated[float, typer.Option(min=0, help="Cost to a subscriber per message of its sessions.")] = 1.0,
+    time_limit: Annotated[float | None, typer.Option(min=0.1, help="Stop searching after this many seconds.")] = None,
     joins_per_subscriber: Annotated[
-        int | None, typer.Option(min=1, help="Groups a subscriber may join; Linux allows 20 per socket.")
+        int | None, typer.Option(min=1, help="The most groups that a subscriber may join; Linux allows 20 per socket.")
     ] = None,
-    rate_per_group: Annotated[float | None, typer.Option(min=0, help="The most a group may carry.")] = None,
-    pin: Annotated[Path | None, typer.Option(help="A table (flow, group): flows whose group is fixed.")] = None,
+    rate_per_group: Annotated[float | None, typer.Option(min=0, help="The highest rate of a group.")] = None,
+    pin: Annotated[Path | None, typer.Option(help="A table (flow, group) of flows with a fixed group.")] = None,
     apart: Annotated[
-        Path | None, typer.Option(help="A table (flow, other): flows that must not share a group, as for entitlements.")
+        Path | None, typer.Option(help="A table (flow, other) of flows that must not share a group.")
     ] = None,
-    previous: Annotated[Path | None, typer.Option(help="The folder of the plan that runs now: change little.")] = None,
-    moves: Annotated[int | None, typer.Option(min=0, help="Flows that may move from the previous plan.")] = None,
+    previous: Annotated[Path | None, typer.Option(help="The folder of the plan in force, to change little.")] = None,
+    moves: Annotated[int | None, typer.Option(min=0, help="The most flows to move from the previous plan.")] = None,
     new_joins: Annotated[
-        int | None, typer.Option(min=0, help="Joins there may be that the previous plan lacks.")
+        int | None, typer.Option(min=0, help="The most joins that the previous plan does not have.")
     ] = None,
     master: Annotated[
         str | None,
-        typer.Option(help="Plan on Spark, there: local[*] or spark://host:port. Very large tables go by themselves."),
+        typer.Option(help="Plan on Spark: local[*] or spark://host:port. Default: for very large tables only."),
     ] = None,
     picture: Picture = None,
     out: Out = None,
@@ -105,7 +105,7 @@ def channels(
     aside = Quarantine(strict=strict)
     wanted = read_flows(demand, interest, key, aside)
     if previous is None and (moves is not None or new_joins is not None):
-        raise InputError("--moves and --new-joins need the plan that runs now: --previous FOLDER", name="previous")
+        raise InputError("--moves and --new-joins need --previous, the folder of the plan in force", name="previous")
     before = None if previous is None else load(previous)
     if before is not None and not isinstance(before, ChannelsPlan):
         raise InputError(f"--previous must be a channels plan, got a {before.kind} plan", name="previous")

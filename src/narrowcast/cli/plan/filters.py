@@ -31,12 +31,10 @@ class FilterMethod(StrEnum):
 def filters(
     tree: Annotated[Path, typer.Argument(help="The tree table: node, parent, [link_cost], [can_filter], [users].")],
     demand: Annotated[Path, typer.Argument(help="The demand table: node (a leaf), item, [size].")],
-    k: Annotated[
-        int | None, typer.Option("--k", min=0, help="At most so many filters (traffic only). Default: 15.")
-    ] = None,
-    objective: Annotated[FilterObjective, typer.Option(help="What to make small.")] = FilterObjective.traffic,
+    k: Annotated[int | None, typer.Option("--k", min=0, help="The most filters (traffic only). Default: 15.")] = None,
+    objective: Annotated[FilterObjective, typer.Option(help="What to minimize.")] = FilterObjective.traffic,
     method: Annotated[
-        FilterMethod, typer.Option(help="exact; price, near linear, with a gap; auto takes exact while it fits.")
+        FilterMethod, typer.Option(help="exact is optimal; price is faster, with a gap; auto picks one.")
     ] = FilterMethod.auto,
     filter_delay: Annotated[float | None, typer.Option(min=0, help="Delay added by a filter. Default: 0.")] = None,
     link_delay: Annotated[

@@ -26,24 +26,24 @@ def hybrid(
     demand: DemandFolder,
     interest: InterestTable = None,
     key: Key = None,
-    groups: Annotated[int, typer.Option(min=1, help="How many multicast groups may be used.")] = 50,
+    groups: Annotated[int, typer.Option(min=1, help="The most multicast groups.")] = 50,
     channelizer: Annotated[
-        str, typer.Option(help="kmeans, random, two-phase, bmd, interior-point or flow-merge.")
+        str, typer.Option(help="How flows are grouped: kmeans, random, two-phase, bmd, interior-point or flow-merge.")
     ] = "kmeans",
     unicast: Annotated[
         str,
-        typer.Option(help="search (ours), none, greedy-flow, greedy-user, greedy-pair, reverse, lightest-flow, …"),
+        typer.Option(help="What goes by unicast: search, none, greedy-flow, greedy-user, greedy-pair, reverse, …"),
     ] = "search",
     weights: Annotated[
-        tuple[float, float, float], typer.Option(help="Price of receiving, of sending, and of unicast beside both.")
+        tuple[float, float, float], typer.Option(help="Prices of receiving, of sending, and of unicast on top.")
     ] = (1.0, 1.0, 1.0),
-    cap: Annotated[float | None, typer.Option(min=0, max=1, help="The largest share of the cost by unicast.")] = None,
+    cap: Annotated[float | None, typer.Option(min=0, max=1, help="Largest share of cost by unicast (0 to 1).")] = None,
     sessions: Annotated[
         int | None,
-        typer.Option(min=1, help="Cut groups into sessions, which subscribers tell apart; search, no cap."),
+        typer.Option(min=1, help="The most sessions; only with --unicast search and without --cap."),
     ] = None,
     beta: Annotated[
-        float, typer.Option(min=0, help="Subscriber's cost per message of a session it must look at; with --sessions.")
+        float, typer.Option(min=0, help="Cost to a subscriber per message of its sessions; with --sessions.")
     ] = 1.0,
     picture: Picture = None,
     out: Out = None,

@@ -56,7 +56,7 @@ def channels_on_spark(
     from narrowcast.model.tables import key_of
 
     if limited:
-        raise UnsupportedError("limits and time limits are not kept on Spark", works=("without --master",))
+        raise UnsupportedError("Spark does not support limits or time limits yet", works=("without --master",))
     with running(master or "local[*]", "2g", "planning", (flows, interest)) as (spark, report):
         from narrowcast.data.ingest.set_aside import write_set_aside
         from narrowcast.data.planning.plan_channels import plan_channels

@@ -46,7 +46,7 @@ MethodOption = Annotated[
 ]
 ProcedureOption = Annotated[
     QueryProcedure,
-    typer.Option(help="Bounding rectangle; polygon, a union of few; exact, disjoint pieces."),
+    typer.Option(help="Shape of a merged query: rectangle; polygon, a union of few; exact, disjoint pieces."),
 ]
 Km = Annotated[float, typer.Option(min=0, help="Cost of a merged query.")]
 Kt = Annotated[float, typer.Option(min=0, help="Cost of sending a row.")]
@@ -62,12 +62,12 @@ def queries(
     kt: Kt = 3.25e-5,
     ku: Ku = 0.16e-5,
     table: Annotated[
-        Path | None, typer.Option(help="The data that the queries ask, to take sizes from. Default: sizes are areas.")
+        Path | None, typer.Option(help="The data to query, to count sizes in. Default: sizes are areas.")
     ] = None,
     sizes: Annotated[
         Sizes | None, typer.Option(help="area; with --table counts (exact, the default) or histogram (for large data).")
     ] = None,
-    ka: Annotated[float, typer.Option(min=0, help="Cost of answering at the server.")] = 0.0,
+    ka: Annotated[float, typer.Option(min=0, help="Cost to the server of answering a query.")] = 0.0,
     starts: Annotated[int | None, typer.Option(min=1, help="Starts of the directed search. Default: 50.")] = None,
     inner: Annotated[str | None, typer.Option(help="The method inside each cluster (cluster). Default: pair.")] = None,
     metric: Annotated[str | None, typer.Option(help="How clusters are found: heuristic or gain (cluster).")] = None,
@@ -100,7 +100,7 @@ def queries(
     aside = Quarantine(strict=strict)
     asked = read_queries(queries, aside)
     if not asked:
-        raise InputError(f"{queries}: no query is left to plan: {aside.rows[0][2] if aside.rows else 'it has no row'}")
+        raise InputError(f"{queries}: no valid row: {aside.rows[0][2] if aside.rows else 'the table is empty'}")
     along = shared_attributes(asked, columns(attributes))
     boxes = range_boxes([query.profile for query in asked], along)
     if by is Sizes.area:
@@ -140,7 +140,7 @@ def _by(data: Path | None, sizes: Sizes | None) -> Sizes:
     if sizes is None:
         return Sizes.area if data is None else Sizes.counts
     if (data is None) != (sizes is Sizes.area):
-        wrong = "needs --table" if data is None else "takes no --table"
+        wrong = "needs --table" if data is None else "cannot be used with --table"
         raise InputError(f"--sizes {sizes.value} {wrong}", name="sizes", got=sizes.value)
     return sizes
 
@@ -158,7 +158,7 @@ def _size(data: Path, along: tuple[str, ...], by: Sizes) -> PointCounts | GridHi
     for j, name in enumerate(along):
         kind = rows[name].type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-            raise InputError(f"{data}: column {name!r} is {kind}; ranges are over numbers", name=name, got=str(kind))
+            raise InputError(f"{data}: column {name!r} must hold numbers, got {kind}", name=name, got=str(kind))
         points[:, j] = rows[name].cast(pa.float64(), safe=False).to_numpy()
     points = points[np.isfinite(points).all(axis=1)]
     if by is Sizes.counts:

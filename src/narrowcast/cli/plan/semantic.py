@@ -33,11 +33,11 @@ class Rendezvous(StrEnum):
 
 
 Nodes = Annotated[Path | None, typer.Option(help="The nodes table: node, role (source, gateway, interior), [x, y].")]
-Source = Annotated[str | None, typer.Option(help="The broker of all publishers, where messages have no source column.")]
-Cap = Annotated[int | None, typer.Option(min=1, help="At most so many channels.")]
-HalfLife = Annotated[float | None, typer.Option(min=0, help="A message so many messages back counts half.")]
+Source = Annotated[str | None, typer.Option(help="The broker of all publishers, if messages have no source column.")]
+Cap = Annotated[int | None, typer.Option(min=1, help="The most channels.")]
+HalfLife = Annotated[float | None, typer.Option(min=0, help="Half-life of a message's weight, in messages.")]
 Latency = Annotated[
-    float | None, typer.Option(min=0, help="Be at every gateway within this delay. A client's own bound goes first.")
+    float | None, typer.Option(min=0, help="The longest delay to a gateway, if a subscriber has no bound of its own.")
 ]
 
 
@@ -49,17 +49,17 @@ def semantic(
     messages: Annotated[
         Path,
         typer.Argument(
-            help="The messages of the statistics window: attributes, [source], [xml]; or what narrowcast measure wrote."
+            help="The messages of the statistics window: attributes, [source], [xml]; or a folder that measure wrote."
         ),
     ],
     nodes: Nodes = None,
     source: Source = None,
     method: Annotated[
-        SemanticMethod, typer.Option(help="search is ours; the others are as published.")
+        SemanticMethod, typer.Option(help="search gives the best plans; the others are from papers.")
     ] = SemanticMethod.search,
     max_channels: Cap = None,
     rendezvous: Annotated[
-        Rendezvous, typer.Option(help="best: least total for these sources; random, as published.")
+        Rendezvous, typer.Option(help="best: least total cost for these sources; random: as in the paper.")
     ] = Rendezvous.best,
     half_life: HalfLife = None,
     latency_bound: Latency = None,
@@ -109,7 +109,7 @@ def semantic(
         given = answerable(given, window, subscriptions, aside)
         brokers = brokers if at is None else np.full(window.num_rows, at)
         if not window.num_rows:
-            raise InputError(f"{messages}: no message is left: {aside.rows[-1][2] if aside.rows else 'it has no row'}")
+            raise InputError(f"{messages}: no valid row: {aside.rows[-1][2] if aside.rows else 'the table is empty'}")
         wanted = OverlayDemand(overlay, given.profiles, given.clients, window, brokers, given.names)
     bounds = _bounds(given, latency_bound, overlay, brokers, strict=strict)
     with notes.status("planning"):
@@ -139,7 +139,7 @@ def _statistics(folder: Path, source: int | None, half_life: float | None) -> An
 
     if half_life:
         raise InputError(
-            "--half-life needs messages; this folder holds what was measured of them",
+            "--half-life needs messages, got a folder of measured statistics",
             name="half_life",
             hint="give it to narrowcast measure",
         )

@@ -37,19 +37,19 @@ def demand_arrays(
     """The pairs and sizes, checked."""
     leaves, items = _whole("leaf", leaf), _whole("item", item)
     if leaves.size != items.size:
-        raise InputError(f"leaf has {leaves.size} entries and item {items.size}; they are pairs", name="item")
+        raise InputError(f"leaf and item must have the same length, got {leaves.size} and {items.size}", name="item")
     outside = leaves >= tree.n
     if outside.any():
         at = int(np.argmax(outside))
-        raise InputError(f"leaf[{at}] is {leaves[at]}; the tree has {tree.n} vertices", name="leaf", got=at)
+        raise InputError(f"leaf[{at}] must be a vertex below {tree.n}, got {leaves[at]}", name="leaf", got=at)
     interior = ~tree.is_leaf[leaves]
     if interior.any():
         at = int(np.argmax(interior))
         raise InputError(
-            f"leaf[{at}] is {named(tree, int(leaves[at]))}, which is not a leaf",
+            f"leaf[{at}] must be a leaf, got {named(tree, int(leaves[at]))}",
             name="leaf",
             got=int(leaves[at]),
-            hint="attach users of an interior vertex at a leaf of their own",
+            hint="attach subscribers of an interior vertex at a leaf of their own",
         )
     return leaves, items, _sizes(size, int(items.max(initial=-1)) + 1)
 
@@ -59,11 +59,11 @@ def _sizes(size: ArrayLike | None, n_items: int) -> Floats:
         return np.ones(n_items)
     sizes = np.asarray(size, dtype=np.float64)
     if sizes.ndim != 1 or sizes.size < n_items:
-        raise InputError(f"size has shape {sizes.shape}; items go up to {n_items - 1}", name="size", got=sizes.shape)
+        raise InputError(f"size must have {n_items} entries, got shape {sizes.shape}", name="size", got=sizes.shape)
     bad = ~np.isfinite(sizes) | (sizes < 0)
     if bad.any():
         at = int(np.argmax(bad))
-        raise InputError(f"size[{at}] is {sizes[at]}; it must be finite and zero or more", name="size", got=at)
+        raise InputError(f"size[{at}] must be finite and zero or more, got {sizes[at]}", name="size", got=at)
     return sizes
 
 
@@ -71,8 +71,8 @@ def _whole(name: str, values: ArrayLike) -> Ints:
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(
-            f"{name} must be a 1-d array of indices, not {array.ndim}-d {array.dtype}", name=name, got=array.shape
+            f"{name} must be a 1-d array of indices, got {array.ndim}-d {array.dtype}", name=name, got=array.shape
         )
     if (array < 0).any():
-        raise InputError(f"{name}[{int(np.argmax(array < 0))}] is negative", name=name)
+        raise InputError(f"{name}[{int(np.argmax(array < 0))}] must be zero or more, got {array.min()}", name=name)
     return array.astype(np.int64)

@@ -46,18 +46,18 @@ def delay_objective(tree: Tree, filter_delay: float, link_delay: float) -> Weigh
 def amount(name: str, value: float) -> float:
     """One finite number, not negative."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise InputError(f"{name} must be a number, not {type(value).__name__}", name=name, got=value)
+        raise InputError(f"{name} must be a number, got {type(value).__name__}", name=name, got=value)
     if not np.isfinite(value) or value < 0:
-        raise InputError(f"{name} is {value}; it must be finite and zero or more", name=name, got=value)
+        raise InputError(f"{name} must be finite and zero or more, got {value}", name=name, got=value)
     return float(value)
 
 
 def count(name: str, value: int, least: int = 0) -> int:
     """A whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise InputError(f"{name} must be a whole number, not {type(value).__name__}", name=name, got=value)
+        raise InputError(f"{name} must be a whole number, got {type(value).__name__}", name=name, got=value)
     if value < least:
-        raise InputError(f"{name} is {value}; it must be at least {least}", name=name, got=int(value))
+        raise InputError(f"{name} must be at least {least}, got {value}", name=name, got=int(value))
     return int(value)
 
 
@@ -68,12 +68,12 @@ def flow_array(tree: Tree, flow: ArrayLike) -> Floats:
     except (TypeError, ValueError) as error:
         raise InputError(f"flow must be numbers: {error}", name="flow") from None
     if array.shape != (tree.n,):
-        raise InputError(f"flow has shape {array.shape}; expected ({tree.n},)", name="flow", got=array.shape)
+        raise InputError(f"flow must have shape ({tree.n},), got {array.shape}", name="flow", got=array.shape)
     bad = ~np.isfinite(array) | (array < 0)
     if bad.any():
         v = int(np.argmax(bad))
         raise InputError(
-            f"the flow of {named(tree, v)} is {array[v]}; it must be finite and zero or more",
+            f"the flow of {named(tree, v)} must be finite and zero or more, got {array[v]}",
             name="flow",
             got=float(array[v]),
         )
@@ -81,7 +81,7 @@ def flow_array(tree: Tree, flow: ArrayLike) -> Floats:
     if v >= 0:
         u = int(tree.parents[v])
         raise InputError(
-            f"the flow of {named(tree, v)} is {array[v]:g}, more than the {array[u]:g} of its parent {named(tree, u)}",
+            f"flow of {named(tree, v)} must be at most {array[u]:g}, as its parent {named(tree, u)}, got {array[v]:g}",
             name="flow",
             got=float(array[v]),
             hint="f(v) is the size of the union of what the leaves below v want",
@@ -95,7 +95,7 @@ def filter_mask(tree: Tree, filters: ArrayLike) -> Bools:
     if array.dtype.kind == "b":
         if array.shape != (tree.n,):
             raise InputError(
-                f"filters is a mask of shape {array.shape}; expected ({tree.n},)", name="filters", got=array.shape
+                f"filters must be a mask of shape ({tree.n},), got {array.shape}", name="filters", got=array.shape
             )
         mask: Bools = array.astype(np.bool_)
     else:
@@ -112,7 +112,7 @@ def filter_mask(tree: Tree, filters: ArrayLike) -> Bools:
 def _vertices(tree: Tree, array: NDArray[np.generic]) -> Ints:
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(
-            f"filters must be a 1-d array of vertex indices or a mask, not {array.ndim}-d {array.dtype}",
+            f"filters must be a 1-d array of vertex indices or a mask, got {array.ndim}-d {array.dtype}",
             name="filters",
             got=str(array.dtype),
         )
@@ -121,7 +121,7 @@ def _vertices(tree: Tree, array: NDArray[np.generic]) -> Ints:
     if outside.any():
         at = int(np.argmax(outside))
         raise InputError(
-            f"filters[{at}] is {vertices[at]}; the tree has vertices 0 to {tree.n - 1}",
+            f"filters[{at}] must be a vertex from 0 to {tree.n - 1}, got {vertices[at]}",
             name="filters",
             got=int(vertices[at]),
         )

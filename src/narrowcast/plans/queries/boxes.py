@@ -24,7 +24,7 @@ def as_boxes(values: ArrayLike, *, finite: bool = True) -> Floats:
         boxes = boxes.reshape(0, 1, 2)
     if boxes.ndim != 3 or boxes.shape[2] != 2 or boxes.shape[1] == 0:
         raise InputError(
-            f"boxes has shape {boxes.shape}; expected (n, d, 2)",
+            f"boxes must have shape (n, d, 2), got {boxes.shape}",
             name="boxes",
             got=boxes.shape,
             hint="one row per query, one (low, high) per dimension",
@@ -35,8 +35,8 @@ def as_boxes(values: ArrayLike, *, finite: bool = True) -> Floats:
     if bad.any():
         q, j = (int(x) for x in np.argwhere(bad)[0])
         low, high = boxes[q, j]
-        need = "low <= high, both finite" if finite else "low <= high"
-        raise InputError(f"boxes[{q}, {j}] is ({low}, {high}); it must be {need}", name="boxes", got=(low, high))
+        need = "(low, high) with low <= high, both finite" if finite else "(low, high) with low <= high"
+        raise InputError(f"boxes[{q}, {j}] must be {need}, got ({low}, {high})", name="boxes", got=(low, high))
     boxes.flags.writeable = False
     return boxes
 

@@ -39,7 +39,7 @@ class Constants:
             value = getattr(self, field.name)
             if not isinstance(value, Real) or not math.isfinite(value) or value < 0:
                 raise InputError(
-                    f"{field.name} is {value!r}; it must be a finite number, zero or more", name=field.name, got=value
+                    f"{field.name} must be a finite number, zero or more, got {value!r}", name=field.name, got=value
                 )
 
     @property

@@ -43,7 +43,7 @@ def _query(cells: Sequence[object]) -> Query:
             raise InputError(f"{name} is empty")
     query, client, text = cells
     if not isinstance(text, str):
-        raise InputError(f"profile: {text!r} is no text")
+        raise InputError(f"profile must be text, got {text!r}")
     try:
         profile = Profile.parse(text)
     except InputError as error:
@@ -77,16 +77,16 @@ def shared_attributes(queries: Sequence[Query], given: Sequence[str] | None = No
         for name in given:
             if queries and name not in named:
                 raise InputError(
-                    f"no query names the attribute {name!r}; they name {', '.join(sorted(named))}",
+                    f"attributes must be among {', '.join(sorted(named))}, got {name!r}",
                     name="attributes",
                     allowed=tuple(sorted(named)),
                     got=name,
                 )
         if len(set(given)) != len(given):
-            raise InputError("attributes names one twice", name="attributes", got=tuple(given))
+            raise InputError(f"attributes must be different, got {given}", name="attributes", got=tuple(given))
         return tuple(given)
     if not queries:
-        raise InputError("no query is left to plan", name="queries", hint="see what was set aside")
+        raise InputError("queries must have a valid row, got none", name="queries", hint="see what was set aside")
     shared = set.intersection(*(set(query.profile.attributes) for query in queries))
     if not shared:
         raise InputError(
@@ -104,7 +104,7 @@ def check_bounded(queries: Sequence[Query], boxes: np.ndarray, attributes: Seque
     if len(open_sides):
         at, side = (int(i) for i in open_sides[0])
         raise InputError(
-            f"query {queries[at].query} of {queries[at].client} has no end along {attributes[side]}, so no area",
+            f"query {queries[at].query} of {queries[at].client} is unbounded along {attributes[side]}, so has no area",
             name="queries",
             got=queries[at].profile.text,
             hint="count sizes in data: --table TABLE; or name other --attributes",

@@ -86,9 +86,11 @@ class QueryTables:
     def __init__(self, plan: Tables) -> None:
         self.broken: list[str] = []
         if plan.parameters.get("procedure", "rectangle") not in PROCEDURES:
-            self.broken.append(f"parameter procedure is {plan.parameters.get('procedure')!r}")
+            got = plan.parameters.get("procedure")
+            self.broken.append(f"parameter procedure must be one of {', '.join(PROCEDURES)}, got {got!r}")
         if plan.parameters.get("size", "area") not in SIZES:
-            self.broken.append(f"parameter size is {plan.parameters.get('size')!r}")
+            got = plan.parameters.get("size")
+            self.broken.append(f"parameter size must be one of {', '.join(SIZES)}, got {got!r}")
         asked, merges, channels = (plan.tables[name] for name in ("queries", "merges", "channels"))
         self.dimensions = sorted({str(name) for name in asked["dimension"].to_pylist()})
         self.queries: dict[Any, Floats] = dict(self._boxes("query", _names(asked), asked))
@@ -102,7 +104,7 @@ class QueryTables:
             self.members.setdefault(at, []).append(name)
         self.plan = plan
         self.several = plan.parameters.get("method") == "exhaustive"
-        self.broken += [f"query {_text(name)} is in set {at} and is not there" for name, at in self.rows
+        self.broken += [f"query {_text(name)} is in set {at} but not in table queries" for name, at in self.rows
                         if name not in self.queries]  # fmt: skip
         self.broken += [f"set {at} has no piece" for at in self.members if at not in self.pieces]
 
@@ -115,13 +117,13 @@ class QueryTables:
             if dimension in held:
                 self.broken.append(f"{what} {_text(name)} has two ranges of {dimension}")
             if low is None or high is None or not low <= high:
-                self.broken.append(f"{what} {_text(name)} has no range of {dimension}: {low} to {high}")
+                self.broken.append(f"{what} {_text(name)} must have low <= high in {dimension}, got {low} to {high}")
             held[str(dimension)] = (math.nan if low is None else low, math.nan if high is None else high)
         for name, held in sides.items():
             if sorted(held) == self.dimensions:
                 yield name, np.array([held[d] for d in self.dimensions], np.float64)
             else:
-                self.broken.append(f"{what} {_text(name)} is not over {', '.join(self.dimensions)}")
+                self.broken.append(f"{what} {_text(name)} must have a range of each of {', '.join(self.dimensions)}")
 
 
 def _list(table: Any, column: str) -> list[Any]:
@@ -147,12 +149,12 @@ def _faults(read: QueryTables) -> Iterator[str]:
         if not sets:
             yield f"query {_text(name)} is in no set and gets no answer"
         if len(set(sets)) < len(sets):
-            yield f"query {_text(name)} stands twice in a set"
+            yield f"query {_text(name)} appears twice in a set"
         elif len(sets) > 1 and not read.several:
             yield f"query {_text(name)} is in {len(sets)} sets"
     for at in read.pieces:
         if at not in read.members:
-            yield f"set {at} has a channel and no query"
+            yield f"set {at} has a channel but no query"
     for at, members in read.members.items():
         pieces = np.array(list(read.pieces.get(at, {}).values()))
         for name in members:

@@ -178,5 +178,5 @@ def algorithm(method: str, starts: int, inner: str, metric: str) -> Algorithm:
 def _known(name: str, value: str, allowed: dict[str, object] | dict[str, type] | dict[str, Algorithm]) -> None:
     if value not in allowed:
         raise InputError(
-            f"{name} is {value!r}; allowed: {', '.join(allowed)}", name=name, allowed=tuple(allowed), got=value
+            f"{name} must be one of {', '.join(allowed)}, got {value!r}", name=name, allowed=tuple(allowed), got=value
         )

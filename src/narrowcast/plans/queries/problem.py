@@ -264,11 +264,11 @@ def check_cover(sets: Sequence[Sequence[int]], n: int) -> tuple[Set, ...]:
     for at, members in enumerate(sets):
         distinct = tuple(sorted({int(i) for i in members}))
         if not distinct or distinct[0] < 0 or distinct[-1] >= n:
-            raise InputError(f"sets[{at}] is {list(members)}; it must name queries 0 to {n - 1}", name="sets")
+            raise InputError(f"sets[{at}] must name queries from 0 to {n - 1}, got {list(members)}", name="sets")
         checked.append(distinct)
     missing = set(range(n)).difference(*checked)
     if missing:
-        raise InputError(f"query {min(missing)} is in no set; every query needs an answer", name="sets", got=missing)
+        raise InputError(f"sets must hold every query, got none with query {min(missing)}", name="sets", got=missing)
     return tuple(checked)
 
 

@@ -86,7 +86,7 @@ class Polygon:
     def __post_init__(self) -> None:
         if not 1 <= self.boxes <= MAX_POLYGON:
             raise InputError(
-                f"a polygon of {self.boxes} boxes; allowed: 1 to {MAX_POLYGON}", name="polygon", got=self.boxes
+                f"polygon must be 1 to {MAX_POLYGON} boxes, got {self.boxes}", name="polygon", got=self.boxes
             )
 
     def pieces(self, boxes: Floats, size: Sizes) -> Floats:
@@ -147,10 +147,8 @@ def as_procedure(procedure: str | MergeProcedure) -> MergeProcedure:
     if not isinstance(procedure, str):
         return procedure
     if procedure not in PROCEDURES:
-        names = ", ".join(PROCEDURES)
-        raise InputError(
-            f"procedure is {procedure!r}; allowed: {names}", name="procedure", allowed=tuple(PROCEDURES), got=procedure
-        )
+        told = f"procedure must be one of {', '.join(PROCEDURES)}, got {procedure!r}"
+        raise InputError(told, name="procedure", allowed=tuple(PROCEDURES), got=procedure)
     return PROCEDURES[procedure]
 
 

@@ -26,7 +26,7 @@ def range_boxes(profiles: Sequence[Profile], attributes: Sequence[str]) -> Float
     [[[1.0, 2.0], [3.0, inf]]]
     """
     if not attributes:
-        raise InputError("attributes is empty; name the columns that ranges are over", name="attributes")
+        raise InputError("attributes must name at least one column, got none", name="attributes")
     found = [[_side(profile, attribute) for attribute in attributes] for profile in profiles]
     return np.array(found, np.float64).reshape(len(profiles), len(attributes), 2)
 

@@ -51,9 +51,7 @@ class QueryDemand:
     def __post_init__(self) -> None:
         boxes, attributes = as_boxes(self.boxes, finite=False), tuple(self.attributes)
         if len(boxes) and len(attributes) != boxes.shape[1]:
-            raise InputError(
-                f"attributes has {len(attributes)} names for {boxes.shape[1]} dimensions", name="attributes"
-            )
+            raise InputError(f"attributes must have {boxes.shape[1]} names, got {len(attributes)}", name="attributes")
         object.__setattr__(self, "boxes", boxes if len(boxes) else np.zeros((0, len(attributes), 2)))
         object.__setattr__(self, "attributes", attributes)
         for name in ("names", "clients"):
@@ -61,7 +59,7 @@ class QueryDemand:
             if given is None:
                 continue
             if len(given) != len(boxes):
-                raise InputError(f"{name} has {len(given)} entries for {len(boxes)} queries", name=name, got=len(given))
+                raise InputError(f"{name} must have {len(boxes)} entries, got {len(given)}", name=name, got=len(given))
             object.__setattr__(self, name, tuple(given))
 
     @cached_property
@@ -157,7 +155,7 @@ class QueriesPlan(Plan):
     def by_area(self) -> BoxProblem:
         """The problem that the plan solves; UnsupportedError where sizes were not areas, but counted in data."""
         if self.parameters.get("size") != "area":
-            raise UnsupportedError("sizes of this plan were counted in data that it does not hold", works=("area",))
+            raise UnsupportedError("the plan does not hold the data its sizes were counted in", works=("area",))
         return BoxProblem(self.demand.boxes, self.constants, as_procedure(self.procedure), as_sizes(None))
 
     def __repr__(self) -> str:

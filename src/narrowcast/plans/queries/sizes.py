@@ -73,13 +73,13 @@ class GridHistogram:
         cells = np.array(counts, dtype=np.float64)
         cuts = tuple(np.array(axis, dtype=np.float64) for axis in edges)
         if cells.ndim != len(cuts) or cells.ndim == 0:
-            raise InputError(f"counts has {cells.ndim} axes and edges {len(cuts)}", name="edges", got=len(cuts))
+            raise InputError(f"edges must have {cells.ndim} entries, got {len(cuts)}", name="edges", got=len(cuts))
         if not (np.isfinite(cells) & (cells >= 0)).all():
             raise InputError("counts must be finite and zero or more", name="counts")
         for axis, cut in enumerate(cuts):
             if cut.shape != (cells.shape[axis] + 1,) or cells.shape[axis] == 0:
                 raise InputError(
-                    f"edges[{axis}] has shape {cut.shape} for {cells.shape[axis]} cells; it needs one more than cells",
+                    f"edges[{axis}] must have {cells.shape[axis] + 1} entries, one more than cells, got {cut.shape}",
                     name="edges",
                 )
             if not (np.isfinite(cut).all() and (np.diff(cut) > 0).all()):
@@ -154,9 +154,9 @@ class Given:
     def __call__(self, boxes: Floats) -> Floats:
         sizes = np.asarray(self.function(boxes), dtype=np.float64)
         if sizes.shape != (len(boxes),):
-            raise InputError(f"size gave shape {sizes.shape} for {len(boxes)} boxes", name="size", got=sizes.shape)
+            raise InputError(f"size must have shape ({len(boxes)},), got {sizes.shape}", name="size", got=sizes.shape)
         if not (np.isfinite(sizes) & (sizes >= 0)).all():
-            raise InputError("size gave a value that is negative or not finite", name="size")
+            raise InputError("size must return finite numbers, zero or more", name="size")
         return sizes
 
 
@@ -172,7 +172,7 @@ def as_sizes(size: object) -> Sizes:
     if callable(size):
         return Given(size)
     raise InputError(
-        f"size is {type(size).__name__}; it must be None, a GridHistogram, a PointCounts or a function of boxes",
+        f"size must be None, a GridHistogram, a PointCounts or a function of boxes, got {type(size).__name__}",
         name="size",
         got=type(size).__name__,
     )
@@ -181,10 +181,10 @@ def as_sizes(size: object) -> Sizes:
 def _rows(points: ArrayLike) -> Floats:
     rows = np.array(points, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] == 0:
-        raise InputError(f"points has shape {rows.shape}; expected (rows, d)", name="points", got=rows.shape)
+        raise InputError(f"points must have shape (rows, d), got {rows.shape}", name="points", got=rows.shape)
     return rows[~np.isnan(rows).any(axis=1)]
 
 
 def _same_dimensions(have: int, d: int) -> None:
     if have != d:
-        raise InputError(f"size knows {have} dimensions and boxes has {d}", name="size", got=have, allowed=d)
+        raise InputError(f"size must have {d} dimensions, as boxes, got {have}", name="size", got=have, allowed=d)

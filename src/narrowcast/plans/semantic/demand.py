@@ -66,7 +66,7 @@ class OverlayDemand:
         brokers = self.brokers(made)
         if brokers is None or not brokers.size:
             raise UnsupportedError(
-                "the plan holds no messages with their source, which this needs", works=("messages with a source",)
+                "the plan does not hold messages with their source", works=("messages with a source",)
             )
         return self.messages, brokers
 

@@ -63,7 +63,7 @@ def read_overlay(links: str | Path, nodes: str | Path | None, aside: Quarantine)
     low, high = ends.min(axis=1), ends.max(axis=1)
     sieve.refuse(repeats(low * (len(names) + 1) + high, sieve.good), "the link appears twice")
     if not sieve.good.any():
-        raise InputError(f"{links}: no link is left: {_first(aside, 'it has no row')}", name="topology")
+        raise InputError(f"{links}: no valid link: {_first(aside, 'the table is empty')}", name="topology")
     good = {name: values[sieve.good] for name, values in amount.items()}
     return Topology(ends[sieve.good], n_brokers=len(names), names=names, roles=roles, **good)
 
@@ -74,7 +74,7 @@ def _nodes(path: str | Path, aside: Quarantine) -> tuple[list[str], list[str]]:
     node, role = texts_in(table["node"]), texts_in(table["role"])
     sieve.refuse(node.is_null(), "node is empty")
     told = np.array(role.to_pylist(), object)
-    sieve.refuse([each not in ROLES for each in told], f"role is none of {', '.join(ROLES)}")
+    sieve.refuse([each not in ROLES for each in told], f"role must be one of {', '.join(ROLES)}")
     sieve.refuse(repeats(codes_of(node)[0], sieve.good), "node appears twice")
     return node.filter(sieve.good).to_pylist(), told[sieve.good].tolist()
 
@@ -164,7 +164,7 @@ def read_clients(path: str | Path, topology: Topology, aside: Quarantine) -> Cli
     sieve.refuse(repeats(pairs, sieve.good), "subscriber and profile appear twice")
     rows = np.flatnonzero(sieve.good)
     if not rows.size:
-        raise InputError(f"{path}: no subscription is left: {_first(aside, 'it has no row')}", name="subscriptions")
+        raise InputError(f"{path}: no valid row: {_first(aside, 'the table is empty')}", name="subscriptions")
     used, profile = np.unique(codes[rows], return_inverse=True)
     profiles = tuple(each for each in (found[code] for code in used) if each is not None)
     kept = None if bounds is None or np.isinf(bounds[rows]).all() else bounds[rows]
@@ -200,7 +200,7 @@ def answerable(given: Clients, messages: Any, path: str | Path, aside: Quarantin
     for row, profile in zip(given.rows[~good].tolist(), given.clients[~good, 0].tolist(), strict=True):
         aside.add(path, [row], f"profile: {reasons[profile]}")
     if not good.any():
-        raise InputError(f"{path}: no subscription is left: {next(iter(reasons.values()))}", name="subscriptions")
+        raise InputError(f"{path}: no valid row: {next(iter(reasons.values()))}", name="subscriptions")
     used, index = np.unique(given.clients[good, 0], return_inverse=True)
     return Clients(
         tuple(name for name, fine in zip(given.names, good, strict=True) if fine),

@@ -120,7 +120,7 @@ def make(
     _check_name("method", method, METHODS)
     _check_name("rendezvous", rendezvous, RENDEZVOUS)
     if max_channels is not None and max_channels < 1:
-        raise InfeasibleError("any audience needs at least one channel", budget="max_channels", smallest=1)
+        raise InfeasibleError(f"max_channels must be at least 1, got {max_channels}", budget="max_channels", smallest=1)
     if half_life is not None and demand.statistics is not None:
         raise InputError(
             f"half_life must be None with statistics, got {half_life}. Give it to narrowcast measure", name="half_life"

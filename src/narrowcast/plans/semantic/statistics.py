@@ -51,7 +51,7 @@ class Statistics:
         }
         if not _there(place, "classes"):
             raise InputError(
-                f"{place}: no table classes, so it is not known which profiles matched together",
+                f"{place}: no classes table here, which says which profiles matched together",
                 name="statistics",
                 hint="measure without --key",
             )

@@ -85,7 +85,7 @@ def system(topology: Topology, profiles: Sequence[Wanted | str], clients: ArrayL
         pairs = np.zeros((0, 2), np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise InputError(
-            f"clients has shape {pairs.shape}; expected (clients, 2): profile index, gateway broker", name="clients"
+            f"clients must have shape (clients, 2), profile index and gateway broker, got {pairs.shape}", name="clients"
         )
     profile = indices("clients[:, 0] (the profile)", pairs[:, 0], high=len(wanted))
     broker = indices("clients[:, 1] (the gateway)", pairs[:, 1], high=topology.n_brokers)
@@ -134,7 +134,7 @@ def source_brokers(made: OverlaySystem, sources: ArrayLike, n: int) -> Ints:
     if np.ndim(sources) == 0:
         return np.full(n, brokers[0])
     if brokers.size != n:
-        raise InputError(f"sources has {brokers.size} entries for {n} messages", name="sources", hint="or one broker")
+        raise InputError(f"sources must have {n} entries, got {brokers.size}", name="sources", hint="or one broker")
     return brokers
 
 
@@ -186,7 +186,7 @@ class _Matching:
 
     def _documents(self, messages: Any) -> tuple[Ints, Ints]:
         if XML_COLUMN not in messages.column_names:
-            raise InputError(f"XPath profiles need a column {XML_COLUMN!r} with the documents", name="messages")
+            raise InputError(f"messages must have the column {XML_COLUMN!r} for XPath profiles", name="messages")
         assert self.documents is not None
         documents = messages[XML_COLUMN].to_pylist()
         there = np.array([i for i, document in enumerate(documents) if document is not None], np.int64)

@@ -63,7 +63,7 @@ class CarriedTree:
 def tree_faults(plan: Tables) -> list[str]:
     """What keeps the tables from being a tree with filters at able vertices."""
     nodes, parents, given = (texts(plan, "trees", "node"), plan.tables["trees"]["parent"], _filters(plan))
-    found = [f"node {name!r} stands twice in the tree" for name in _twice(nodes.to_pylist())]
+    found = [f"node {name!r} appears twice in the tree" for name in _twice(nodes.to_pylist())]
     above = _above(plan)
     if int(parents.null_count) != 1:
         found.append(f"the tree has {parents.null_count} roots")
@@ -71,7 +71,7 @@ def tree_faults(plan: Tables) -> list[str]:
     found += [f"parent {parents[int(v)].as_py()!r} is not a node" for v in lost]
     if not found and sum(level.size for level in _levels(above)) < above.size:
         found.append("the parents do not form a tree")
-    found += [f"the filter at {name!r} stands twice" for name in _twice(given.to_pylist())]
+    found += [f"the filter at {name!r} appears twice" for name in _twice(given.to_pylist())]
     interior = np.isin(np.arange(above.size), above)
     for name, v in zip(given.to_pylist(), places(given, nodes), strict=True):
         if v < 0:
@@ -95,7 +95,7 @@ def carried(plan: Tables) -> CarriedTree:
     mask[places(_filters(plan), nodes)] = True
     objective = plan.parameters.get("objective", "traffic")
     if objective not in OBJECTIVES:
-        raise InputError(f"parameter objective is {objective!r}; allowed: {', '.join(OBJECTIVES)}", name="objective")
+        raise InputError(f"objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}", name="objective")
     below = _below(parents, levels, np.where(interior, 0.0, users))
     weight, price = _form(plan, objective, link_cost, below)
     flow, load = amounts(plan, "trees", "flow"), numbers(plan, "trees", "load")
@@ -150,7 +150,7 @@ def _flags(plan: Tables) -> Bools:
     """The column can_filter; a missing flag is an InputError."""
     values = plan.tables["trees"]["can_filter"]
     if values.null_count or str(values.type) != "bool":
-        raise InputError("table trees: can_filter must say true or false in every row", name="can_filter")
+        raise InputError("table trees: can_filter must be true or false in every row", name="can_filter")
     found: Bools = values.to_numpy()
     return found
 

@@ -35,7 +35,7 @@ def _faults(plan: Tables, read: CarriedTree) -> Iterator[str]:
     yield from _misjudged_loads(read)
     k = plan.parameters.get("k")
     if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 0):
-        raise InputError(f"parameter k is {k!r}; it must be a whole number, zero or more", name="k")
+        raise InputError(f"parameter k must be a whole number, zero or more, got {k!r}", name="k")
     if k is not None and int(read.filters.sum()) > k:
         yield f"it has {int(read.filters.sum())} filters, the budget is {k}"
     nowhere = np.zeros(len(read.names), np.bool_)
@@ -50,11 +50,12 @@ def _no_unions(read: CarriedTree) -> Iterator[str]:
     below = np.flatnonzero(read.parents >= 0)
     above = read.parents[below]
     for v in below[read.flow[below] > read.flow[above] * (1 + TOLERANCE)]:
-        yield f"node {read.names[v]} wants more than its parent {read.names[read.parents[v]]}: the flows are no unions"
+        parent = read.names[read.parents[v]]
+        yield f"node {read.names[v]} wants more than its parent {parent}, whose flow is not the union of its children's"
     together = np.bincount(above, read.flow[below], minlength=read.flow.size)
     interior = np.isin(np.arange(read.flow.size), above)
     for v in np.flatnonzero(interior & (read.flow > together * (1 + TOLERANCE))):
-        yield f"node {read.names[v]} wants more than its children together: the flows are no unions"
+        yield f"node {read.names[v]} wants more than its children together: its flow is not the union of its children's"
 
 
 def _misjudged_loads(read: CarriedTree) -> Iterator[str]:

@@ -127,7 +127,7 @@ def goal(tree: Tree, objective: str, filter_delay: float, link_delay: float) -> 
         return traffic_objective(tree)
     if objective == "delay":
         return delay_objective(tree, filter_delay, link_delay)
-    raise UnsupportedError(f"no objective {objective!r} for filters", works=("traffic", "delay"))
+    raise UnsupportedError(f"objective must be one of traffic, delay, got {objective!r}", works=("traffic", "delay"))
 
 
 def state_of(tree: Tree, f: Floats, form: WeightedObjective, mask: Bools) -> FlipState:

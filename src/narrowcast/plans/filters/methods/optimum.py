@@ -42,7 +42,7 @@ def place(tree: Tree, flow: ArrayLike, k: int, *, method: str = "auto") -> Filte
     ([0, 1], 13.0, [24.0, 15.0, 13.0], 'exact')
     """
     if method not in METHODS:
-        raise UnsupportedError(f"no method {method!r} for filters", works=METHODS)
+        raise UnsupportedError(f"method must be one of {', '.join(METHODS)}, got {method!r}", works=METHODS)
     k, f = count("k", k), flow_array(tree, flow)
     way = walked(tree, f, traffic_objective(tree))
     most = min(k, int(way.core.can.sum()))

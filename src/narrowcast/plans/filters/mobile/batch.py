@@ -74,9 +74,9 @@ class Batches:
         migration_cost: float = 0.0,
     ) -> None:
         if method not in METHODS:
-            raise UnsupportedError(f"no method {method!r} for batches", works=METHODS)
+            raise UnsupportedError(f"method must be one of {', '.join(METHODS)}, got {method!r}", works=METHODS)
         if objective == "traffic" and k is None:
-            raise InputError("the traffic objective needs k, the most filters allowed", name="k")
+            raise InputError("k, the most filters allowed, must be given for objective 'traffic'", name="k")
         self.method, self.moves, self.fee = method, count("moves", moves), amount("migration_cost", migration_cost)
         self.k = None if k is None else count("k", k)
         self._delays = {"filter_delay": filter_delay, "link_delay": link_delay}

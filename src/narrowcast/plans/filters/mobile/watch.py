@@ -121,7 +121,7 @@ class TreeWatch:
         leaves, items, _ = demand_arrays(self.tree, leaf, item)
         if items.size and items.max() >= self._sizes.size:
             raise InputError(
-                f"{name} names item {items.max()}; this watch knows items 0 to {self._sizes.size - 1}",
+                f"{name} must be items from 0 to {self._sizes.size - 1}, got {items.max()}",
                 name=name,
                 got=int(items.max()),
                 hint="give size or n_items for all items at the start",
@@ -147,7 +147,7 @@ class TreeWatch:
         if by < 0 and (self._keys[slot] < 0 or self._counts[slot] == 0):
             self._apply(leaves[:at], items[:at], 1)
             u = int(self._walk.vertex[v])
-            raise InputError(f"{named(self.tree, u)} never subscribed item {item}", name="unsubscribe", got=(u, item))
+            raise InputError(f"item {item} is not wanted at {named(self.tree, u)}", name="unsubscribe", got=(u, item))
         room = (self._used + int(self._depth[v]) + 1) / demand_counts.LOAD
         size = 2 ** int(np.ceil(np.log2(max(room, self._keys.size)) + 1))
         self._keys, self._counts, self._used = demand_counts.regrow(self._keys, self._counts, size)

@@ -41,7 +41,7 @@ class Cluster:
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
             raise InputError(
-                f"metric is {self.metric!r}; allowed: {', '.join(METRICS)}", name="metric", allowed=METRICS
+                f"metric must be one of {', '.join(METRICS)}, got {self.metric!r}", name="metric", allowed=METRICS
             )
 
     def __call__(self, problem: MergeProblem, *, seed: int = 0) -> tuple[Set, ...]:

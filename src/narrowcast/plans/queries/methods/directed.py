@@ -29,7 +29,7 @@ class Directed:
 
     def __post_init__(self) -> None:
         if not isinstance(self.starts, (int, np.integer)) or self.starts < 1:
-            raise InputError(f"starts is {self.starts!r}; it must be a whole number, 1 or more", name="starts")
+            raise InputError(f"starts must be a whole number, 1 or more, got {self.starts!r}", name="starts")
 
     def __call__(self, problem: MergeProblem, *, seed: int = 0) -> tuple[Set, ...]:
         if problem.n > MAX_QUERIES:

@@ -30,7 +30,7 @@ class Pair:
     def __post_init__(self) -> None:
         if self.candidates not in CANDIDATES:
             raise InputError(
-                f"candidates is {self.candidates!r}; allowed: near, all", name="candidates", allowed=CANDIDATES
+                f"candidates must be one of near, all, got {self.candidates!r}", name="candidates", allowed=CANDIDATES
             )
 
     def __call__(self, problem: MergeProblem, *, seed: int = 0) -> tuple[Set, ...]:

@@ -46,17 +46,13 @@ def assign(
     (((0, 2), (1,), (3,)), [0, 0, 1])
     """
     if plan.procedure == "exact":
-        raise UnsupportedError(
-            "exact pieces have a channel each; physical channels take whole answers", works=("rectangle", "polygon")
-        )
+        raise UnsupportedError("physical channels do not support procedure 'exact'", works=("rectangle", "polygon"))
     if not isinstance(channels, (int, np.integer)) or channels < 1:
-        raise InputError(
-            f"channels is {channels!r}; it must be a whole number, 1 or more", name="channels", got=channels
-        )
+        raise InputError(f"channels must be a whole number, 1 or more, got {channels!r}", name="channels", got=channels)
     n = 1 + max((q for members in plan.sets for q in members), default=-1)
     owner = indices("clients", clients)
     if owner.size != n:
-        raise InputError(f"clients has {owner.size} entries for {n} queries", name="clients", got=owner.size)
+        raise InputError(f"clients must have {n} entries, got {owner.size}", name="clients", got=owner.size)
     wanted = [sorted({int(owner[q]) for q in members}) for members in plan.sets]
     home = place_answers(plan.sizes, wanted, channels, restarts, seed)
     load, listeners, overheard = overhearing(plan.sizes, wanted, home)

@@ -68,14 +68,12 @@ def merge_profiles(
 
 def _by_function(profiles: Sequence[Profile], size: ProfileSize) -> Callable[[Set], float]:
     if not callable(size):
-        raise InputError(f"size is {type(size).__name__}; it must be a function of a profile or a table", name="size")
+        raise InputError(f"size must be a function of a profile or a table, got {type(size).__name__}", name="size")
 
     def union(members: Set) -> float:
         value = float(size(Profile.any_of(profiles[i] for i in members)))
         if not (np.isfinite(value) and value >= 0):
-            raise InputError(
-                f"size gave {value} for a profile; it must be finite, zero or more", name="size", got=value
-            )
+            raise InputError(f"size must return a finite number, zero or more, got {value}", name="size", got=value)
         return value
 
     return union

@@ -79,7 +79,7 @@ def headers(
     data. A query that a plan answers twice takes its answer from the first.
     """
     if sum(len(members) for members in plan.sets) < len(queries) or len(boxes) != len(queries):
-        raise InputError(f"the plan is not one of these {len(queries)} queries", name="plan")
+        raise InputError(f"plan must be made for these {len(queries)} queries", name="plan")
     ranges = [box_profile(box, attributes) for box in boxes]
     served: set[int] = set()
     found: list[tuple[Profile, list[int]]] = []

@@ -89,7 +89,7 @@ class LiveQueries:
         new = as_boxes(np.asarray(box, np.float64)[None], finite=self._finite)
         if new.shape[1] != self._problem.boxes.shape[1]:
             raise InputError(
-                f"box has {new.shape[1]} dimensions, the plan {self._problem.boxes.shape[1]}", name="box", got=new.shape
+                f"box needs {self._problem.boxes.shape[1]} dimensions, got {new.shape[1]}", name="box", got=new.shape
             )
         query = len(self._problem.boxes)
         self._problem.extend(new)

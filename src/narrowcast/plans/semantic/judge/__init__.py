@@ -25,7 +25,7 @@ BOUNDED = "total"
 def checked(plan: Tables) -> Sequence[str]:
     """What was looked at, in words."""
     return (
-        "every message that a client wants comes to its gateway, whether such a one was seen or not",
+        "every message that a subscriber wants reaches its gateway, also messages never seen before",
         "every tree is in the overlay and reaches its members in time",
         "the rate of every channel",
     )

@@ -60,13 +60,13 @@ def _tree_faults(read: ReadOverlay) -> Iterator[str]:
         children: dict[str, list[str]] = defaultdict(list)
         for u, v in read.tree[c]:
             if (u, v) not in read.link:
-                yield f"channel {c} uses a link {u} to {v} that the overlay does not have"
+                yield f"channel {c} uses the link {u} to {v}, which is not in the overlay"
             children[u].append(v)
         seen, front = {root}, [root]
         while front:
             for v in children.get(front.pop(), ()):
                 if v in seen:
-                    yield f"the tree of channel {c} comes to {v} twice"
+                    yield f"the tree of channel {c} reaches {v} twice"
                     return
                 seen.add(v)
                 front.append(v)
@@ -94,7 +94,7 @@ def _rule_faults(read: ReadOverlay) -> Iterator[str]:
     for profile, gateways in sorted(read.wanted.items()):
         for gateway in sorted(gateways):
             if not formulas.carried(profile, at[gateway]):
-                yield f"nothing proves that the channels to {gateway} carry all of profile {profile}"
+                yield f"the channels to gateway {gateway} cannot be proven to carry all of profile {profile}"
 
 
 def _window_faults(read: ReadOverlay) -> Iterator[str]:
@@ -105,14 +105,14 @@ def _window_faults(read: ReadOverlay) -> Iterator[str]:
         reached = set().union(*(read.members[c] for c in channels))
         missed = set().union(*(read.wanted[p] for p in profiles)) - reached
         if missed:
-            yield f"messages that match profiles {profiles[:5]} do not reach {min(missed)}"
+            yield f"messages that match profiles {profiles[:5]} do not reach gateway {min(missed)}"
         for c in channels:
             rate[c] += weight
             if source is not None:
                 used.add((source, c))
     for c, said in read.rate.items():
         if abs(rate[c] - said) > TOLERANCE * max(1.0, said):
-            yield f"channel {c} carries {rate[c]} of the window, the plan says {said}"
+            yield f"channel {c} carries a rate of {rate[c]}, the plan says {said}"
     yield from _late(read, used)
 
 
@@ -147,12 +147,12 @@ def _sample_faults(read: ReadOverlay) -> Iterator[str]:
         reached = set().union(*(read.members.get(c, set()) for c in sent[i]))
         missed = set().union(*(read.wanted[p] for p in profiles)) - reached
         if missed:
-            yield f"sample message {i} matches a profile at {min(missed)} and does not get there"
+            yield f"sample message {i} matches a profile at gateway {min(missed)} and does not reach it"
     if read.rule == "content":
         formulas = Formulas(read.parts, read.content, read.read_profiles)
         for i, profiles in enumerate(matched):
             if sorted(sent[i]) != formulas.channels(profiles):
-                yield f"sample message {i} goes to channels {sent[i]}, by its formulas to {formulas.channels(profiles)}"
+                yield f"sample message {i} goes to channels {sent[i]}, the formulas say {formulas.channels(profiles)}"
 
 
 def _matched(read: ReadOverlay, messages: Any) -> list[set[int]]:

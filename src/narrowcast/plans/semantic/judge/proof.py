@@ -31,14 +31,14 @@ class Formulas:
         self.parts: dict[int, tuple[str, list[int]]] = {}
         for part, operation, operands in parts:
             if operation not in ("any", "all", "any of", "less") or (operation == "less" and len(operands) != 2):
-                raise InputError(f"part {part} of the contents is {operation!r} of {len(operands)}")
+                raise InputError(f"contents: part {part} must be an operation, got {operation!r} of {len(operands)}")
             known = profiles if operation == "any" else self.parts
             if any(operand not in known for operand in operands):
-                raise InputError(f"part {part} of the contents names what does not come before it")
+                raise InputError(f"contents: an operand of part {part} does not come before it")
             self.parts[part] = (operation, operands)
         for channel, part in content.items():
             if part not in self.parts:
-                raise InputError(f"channel {channel} carries part {part}, which is not there")
+                raise InputError(f"channel {channel} carries part {part}, which is not in table contents")
         self.content, self.profiles = content, profiles
         self._closed: dict[int, frozenset[int]] = {}
         self._spoken: dict[int, frozenset[int]] = {}

@@ -28,7 +28,7 @@ class ReadOverlay:
         self._found: dict[int, dict[str, dict[str, float]]] = {}
         self.rule = plan.parameters.get("rule")
         if self.rule not in ("audience", "content"):
-            self.broken.append(f"there is no rule {self.rule!r}; there are audience and content")
+            self.broken.append(f"rule must be one of audience, content, got {self.rule!r}")
         self.nodes: list[str] = t["nodes"]["node"]
         self._names = set(self.nodes)
         self.link: dict[tuple[str, str], tuple[float, float]] = {}
@@ -40,7 +40,7 @@ class ReadOverlay:
         self.content = dict(_rows(t["channels"], "channel", "content"))
         self.rate = dict(_rows(t["channels"], "channel", "rate"))
         if len(self.rendezvous) < len(t["channels"]["channel"]):
-            self.broken.append("a channel stands twice")
+            self.broken.append("a channel appears twice")
         self.members: dict[int, set[str]] = {c: set() for c in self.rendezvous}
         self.tree: dict[int, list[tuple[str, str]]] = {c: [] for c in self.rendezvous}
         for c, gateway in _rows(t["channel_members"], "channel", "gateway"):
@@ -55,13 +55,13 @@ class ReadOverlay:
         self.clients = list(_rows(t["clients"], "client", "profile", "gateway", "latency_bound"))
         for client, profile, gateway, _ in self.clients:
             if profile not in self.profiles or gateway not in self._names:
-                self.broken.append(f"client {client} wants profile {profile} at {gateway}, which is not there")
+                self.broken.append(f"client {client} wants profile {profile} at {gateway}, which is not in the plan")
         self.window = list(_rows(t["window"], "profiles", "source", "weight", "channels"))
         for profiles, source, _, channels in self.window:
             if not set(profiles) <= self.profiles.keys() or not set(channels) <= self.rendezvous.keys():
-                self.broken.append("a row of the window names a profile or a channel that is not there")
+                self.broken.append("a row of the window names a profile or a channel that is not in the plan")
             if source is not None and source not in self._names:
-                self.broken.append(f"a row of the window comes from {source}, which is no node")
+                self.broken.append(f"a row of the window comes from {source}, which is not a node")
         self.parts = list(_rows(t["contents"], "part", "operation", "operands"))
         self.wanted: dict[int, set[str]] = defaultdict(set)  # gateways by profile
         for _, profile, gateway, _ in self.clients:
@@ -70,9 +70,9 @@ class ReadOverlay:
     def _known(self, channel: int, nodes: tuple[str, ...]) -> bool:
         for node in nodes:
             if node not in self._names:
-                self.broken.append(f"channel {channel} is at {node}, which is no node")
+                self.broken.append(f"channel {channel} is at {node}, which is not a node")
         if channel not in self.rendezvous:
-            self.broken.append(f"channel {channel} has members or links and is not there")
+            self.broken.append(f"channel {channel} has members or links but is not in table channels")
         return not self.broken
 
     @cached_property

@@ -113,7 +113,7 @@ class LiveChannels:
         """Let a client at a gateway want a profile; by default its name is its number."""
         paths = self._plan.system.paths
         if not 0 <= gateway < paths.n_brokers:
-            raise InputError(f"gateway {gateway} is no broker; there are {paths.n_brokers}", name="gateway")
+            raise InputError(f"gateway must be a broker below {paths.n_brokers}, got {gateway}", name="gateway")
         wanted = read_profile(profile)
         known = wanted in self._index
         index = self._index.setdefault(wanted, len(self.profiles))
@@ -128,7 +128,7 @@ class LiveChannels:
     def unsubscribe(self, client: int) -> None:
         """Let a client go."""
         if client not in self.clients:
-            raise InputError(f"there is no client {client}", name="client", got=client)
+            raise InputError(f"client must be one that has subscribed, got {client}", name="client", got=client)
         _, gateway = self.clients.pop(client)
         left = {profile for profile, g in self.clients.values() if g == gateway}
         self._state.unsubscribe(gateway, left)
