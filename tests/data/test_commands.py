@@ -45,7 +45,7 @@ def test_measure_writes_a_folder_and_says_what_is_in_it(tmp_path: Path) -> None:
             "columns must be names such as symbol,venue, got 'a,,b'",
         ),
         (("replay", "plan", "log.parquet"), "replay needs exactly one of --subscriptions and --interest"),
-        (("measure", "tables", "--out", "out", "--key", "a", "--classes"), "--key and --classes cannot be used"),
+        (("measure", "tables", "--out", "o", "--key", "a", "--classes"), "--key and --classes cannot be used together"),
         (
             ("measure", "log", "--out", "out", "--key", "symbl"),
             "got 'symbl'; they have symbol, price (did you mean",

@@ -79,7 +79,11 @@ def shortest_paths(topology: Topology, by: Literal["cost", "delay"] = "cost") ->
     """
     n = topology.n_brokers
     if n > MAX_BROKERS:
-        raise InputError(f"topology must have at most {MAX_BROKERS} brokers, got {n}", name="topology", got=n)
+        raise InputError(
+            f"topology must have at most {MAX_BROKERS} brokers to keep all shortest paths, got {n}",
+            name="topology",
+            got=n,
+        )
     weight = topology.cost if by == "cost" else topology.delay
     distance, before = _dijkstra(topology, weight)
     # The broker before u on the path v → u is the one after u on the path u → v.

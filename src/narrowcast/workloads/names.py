@@ -90,5 +90,10 @@ def made_up_tickers(n: int) -> NDArray[Any]:
         parts.append(text[~np.isin(text, real)][:missing])
         missing -= len(parts[-1])
     if missing > 0:
-        raise InputError(f"symbols must be up to 4 million, got {n}", name="symbols", got=n, allowed="up to 4 million")
+        raise InputError(
+            f"symbols must be at most 4 million, the tickers of five letters, got {n}",
+            name="symbols",
+            got=n,
+            allowed="up to 4 million",
+        )
     return np.concatenate(parts)

@@ -64,7 +64,7 @@ def test_no_queries_make_an_empty_plan_and_dimensions_need_names(tmp_path):
     read = read_tables(write_tables(make(QueryDemand([], ("x",))).to_tables(), tmp_path / "plan"))
     assert read.tables["merges"].num_rows == 0
     assert QueriesPlan.from_tables(read).sets == ()
-    with pytest.raises(InputError, match="attributes must have 1 names, got 2"):
+    with pytest.raises(InputError, match="attributes must have 1 names, one per dimension, got 2"):
         QueryDemand([[[0, 1]]], ("x", "y"))
     with pytest.raises(InputError, match="names must have 2 entries, got 1"):
         QueryDemand([[[0, 1]], [[2, 3]]], ("x",), names=("a",))

@@ -102,7 +102,7 @@ def test_each_client_may_have_a_bound_of_its_own() -> None:
     assert late(hurried, triangle, args[3], 0, {2: 2.0}) == []
     with pytest.raises(InputError, match=r"must be one bound or 2, got shape"):
         nc.semantic.plan(*args, latency_bound=[1.0, 2.0, 3.0])
-    with pytest.raises(InputError, match=r"> 0, got 0"):
+    with pytest.raises(InputError, match=r"above 0, got 0"):
         nc.semantic.plan(*args, latency_bound=0)
 
 

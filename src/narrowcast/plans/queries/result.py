@@ -51,7 +51,10 @@ class QueryDemand:
     def __post_init__(self) -> None:
         boxes, attributes = as_boxes(self.boxes, finite=False), tuple(self.attributes)
         if len(boxes) and len(attributes) != boxes.shape[1]:
-            raise InputError(f"attributes must have {boxes.shape[1]} names, got {len(attributes)}", name="attributes")
+            raise InputError(
+                f"attributes must have {boxes.shape[1]} names, one per dimension, got {len(attributes)}",
+                name="attributes",
+            )
         object.__setattr__(self, "boxes", boxes if len(boxes) else np.zeros((0, len(attributes), 2)))
         object.__setattr__(self, "attributes", attributes)
         for name in ("names", "clients"):

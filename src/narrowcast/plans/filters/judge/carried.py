@@ -95,7 +95,9 @@ def carried(plan: Tables) -> CarriedTree:
     mask[places(_filters(plan), nodes)] = True
     objective = plan.parameters.get("objective", "traffic")
     if objective not in OBJECTIVES:
-        raise InputError(f"objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}", name="objective")
+        raise InputError(
+            f"parameter objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}", name="objective"
+        )
     below = _below(parents, levels, np.where(interior, 0.0, users))
     weight, price = _form(plan, objective, link_cost, below)
     flow, load = amounts(plan, "trees", "flow"), numbers(plan, "trees", "load")

@@ -46,7 +46,10 @@ def assign(
     (((0, 2), (1,), (3,)), [0, 0, 1])
     """
     if plan.procedure == "exact":
-        raise UnsupportedError("physical channels do not support procedure 'exact'", works=("rectangle", "polygon"))
+        raise UnsupportedError(
+            "physical channels do not support procedure 'exact', whose pieces have a channel each",
+            works=("rectangle", "polygon"),
+        )
     if not isinstance(channels, (int, np.integer)) or channels < 1:
         raise InputError(f"channels must be a whole number, 1 or more, got {channels!r}", name="channels", got=channels)
     n = 1 + max((q for members in plan.sets for q in members), default=-1)

@@ -55,7 +55,9 @@ def read_bounds(made: OverlaySystem, latency_bound: ArrayLike | None) -> tuple[F
         raise InputError(f"latency_bound must be one bound or {n}, got shape {given.shape}", name="latency_bound")
     each = np.where(np.isnan(given), np.inf, given) * np.ones(n)
     if (each <= 0).any():
-        raise InputError(f"latency_bound must be > 0, got {each.min()}", name="latency_bound", got=float(each.min()))
+        raise InputError(
+            f"latency_bound must be above 0, got {each.min()}", name="latency_bound", got=float(each.min())
+        )
     limit = np.full(made.topology.n_brokers, np.inf)
     np.minimum.at(limit, made.clients[:, 1], each)
     return each, Bounds(limit * ROUNDING, shortest_paths(made.topology, by="delay"))
