@@ -118,5 +118,5 @@ def test_processes_can_write_their_history_as_lines() -> None:
         ]
     )
     assert check(found, wants=wants).sound
-    with pytest.raises(ValueError, match="record must be one of .*, got 'nonsense'"):
+    with pytest.raises(ValueError, match=r"record must be one of .*, got 'nonsense'"):
         found.read(['["nonsense"]'])
