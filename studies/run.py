@@ -88,7 +88,7 @@ def run(
 
 def _work(experiment: Experiment, todo: Sequence[Point], spark: Any) -> Generator[tuple[Point, Any, float, float]]:
     if spark is not None:
-        from narrowcast.data.spark.spread import spread
+        from studies.spread import spread
 
         yield from spread(spark, experiment.run, todo)
         return

@@ -15,8 +15,8 @@ import time
 from itertools import pairwise
 
 import numpy as np
+from studies.following import Account, Follow, account, adapting, hourly, never, oracle
 
-from narrowcast.adapt.compare import Account, Follow, account, adapting, hourly, never, oracle
 from narrowcast.adapt.decide import Policy
 from narrowcast.adapt.watched import watched
 from narrowcast.model.demand import Demand

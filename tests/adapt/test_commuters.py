@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from studies.following import Account, account, adapting, hourly, never
 
-from narrowcast.adapt.compare import Account, account, adapting, hourly, never
 from narrowcast.adapt.decide import Policy
 from narrowcast.adapt.watched import watched
 from narrowcast.model.demand import Demand

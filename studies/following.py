@@ -67,7 +67,7 @@ def oracle(demands: Iterable[Demand], every_s: float = 3600.0) -> Follow:
 
 
 def adapting(policy: Policy) -> Follow:
-    """The loop of this room."""
+    """The loop of `narrowcast.adapt`."""
     state: list[LoopState[Continued]] = []
 
     def follow(present: Continued, demand: Demand) -> Continued:
