@@ -72,6 +72,24 @@ class Plan(ABC):
         key: tuple[str, ...] = self.demand.key
         return key
 
+    @property
+    def baselines(self) -> Mapping[str, Cost]:
+        """What well-known ways to do the same cost, by name."""
+        return self.cost.baselines
+
+    @property
+    def lower_bound(self) -> float | None:
+        """No plan under the same budgets costs less; None where no bound is known.
+
+        Where the cost has an excess it bounds that (docs/decisions/0052).
+        """
+        return self.cost.lower_bound
+
+    @property
+    def gap(self) -> float | None:
+        """By how much of itself the plan may be above the best one; None where no bound is known."""
+        return self.cost.gap
+
     def to_tables(self) -> Tables:
         """The plan as its folder holds it."""
         return self.written if self.written is not None else self._to_tables()

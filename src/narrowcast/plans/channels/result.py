@@ -102,20 +102,6 @@ class ChannelsPlan(Plan):
         return users, groups
 
     @property
-    def baselines(self) -> Mapping[str, Cost]:
-        """Well-known ways to do the same, by name."""
-        return self.cost.baselines
-
-    @property
-    def lower_bound(self) -> float | None:
-        """No plan under the same budgets costs less (without unicast: has a smaller excess; docs/decisions/0052)."""
-        return self.cost.lower_bound
-
-    @property
-    def gap(self) -> float | None:
-        return self.cost.gap
-
-    @property
     def percent_of_perfect(self) -> float:
         """The cost as per cent of perfect multicast's, where unicast may be used."""
         perfect = self.cost.perfect

@@ -97,16 +97,6 @@ class FiltersPlan(Plan):
         """The total delay over all users; plans that were made for traffic alone know none."""
         return self.cost.delay
 
-    @property
-    def lower_bound(self) -> float | None:
-        """No placement under the same parameters has a smaller objective; None where no bound is known."""
-        return self.cost.lower_bound
-
-    @property
-    def gap(self) -> float | None:
-        """(objective − lower_bound) / objective."""
-        return self.cost.gap
-
     @cached_property
     def loads(self) -> Floats:
         """What the link into each vertex carries; 0 at the root, which has none."""
