@@ -30,8 +30,8 @@ lint: setup  ## style, types, rooms
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-check: lint  ## style, types, rooms, and the tests that need neither Java nor engines
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not nightly and not soak and not spark and not engines'
+check: lint  ## style, types, rooms, and the quick tests that need neither Java nor engines
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not nightly and not soak and not spark and not engines and not slow'
 
 nightly: setup  ## the large sizes: 10^5 profiles against SQLite, 10^4 against Spark SQL
 	$(BIN)/python -m pytest -m nightly

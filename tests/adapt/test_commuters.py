@@ -42,6 +42,7 @@ def ratios(seeds: range, large: bool) -> tuple[float, float, float]:
     return costs[0] / costs[1], moves[0] / moves[1], still / costs[1]
 
 
+@pytest.mark.slow
 def test_adapting_costs_little_more_than_planning_anew_every_hour_with_a_quarter_of_its_moves() -> None:
     """The bounds of the larger size below are 5 % and a fifth; so small a system is less regular."""
     cost, moves, still = ratios(range(1), large=False)
@@ -58,6 +59,7 @@ def test_the_same_holds_at_a_larger_size_on_average_over_seeds() -> None:
     assert (cost <= 1.05, moves <= 0.20) == (True, True), (cost, moves)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_a_stationary_noisy_day_moves_nothing_after_the_first_hour(seed: int) -> None:
     _, demands = day(seed, 0.0, False)

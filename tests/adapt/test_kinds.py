@@ -234,6 +234,7 @@ def test_plans_with_unicast_under_any_demand_and_budget_cost_what_the_judge_find
         assert found.cost == pytest.approx(verdict.cost["total"])
 
 
+@pytest.mark.slow
 @HYBRID
 @pytest.mark.parametrize("seed", range(8))
 def test_moves_from_a_plan_with_unicast_to_any_other_are_those_of_the_migration(kind: str, seed: int) -> None:

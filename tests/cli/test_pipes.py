@@ -30,6 +30,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure(command: str, plan: Path) -
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_user_who_can_write_nowhere_matches_all_the_same() -> None:
     match = "import narrowcast as nc, pyarrow as pa; print(nc.Matcher(['a > 1']).match(pa.table({'a': [1, 2]}))[0])"
     code = f"import os; os.access = lambda *_, **__: False; {match}; print(os.environ['NUMBA_CACHE_DIR'])"

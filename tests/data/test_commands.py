@@ -29,6 +29,7 @@ def test_measure_writes_a_folder_and_says_what_is_in_it(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "manifest.json").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -58,6 +58,7 @@ def close_to_the_driver(symbols: int, users: int, groups: int, sessions: int, se
     assert ours.excess <= 1.05 * best.cost.excess
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("groups", "sessions", "seed"), [(10, 40, 0), (10, 40, 1), (20, 20, 0)])
 def test_a_plan_made_in_passes_costs_at_most_five_percent_more(groups: int, sessions: int, seed: int) -> None:
     close_to_the_driver(2000, 80, groups, sessions, seed)

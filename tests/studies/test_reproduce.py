@@ -83,6 +83,7 @@ def needed(name: str) -> None:
         pytest.skip(f"{name} {lacking}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in EXPERIMENTS if n not in SLOW])
 def test_the_published_orderings_hold_at_quick_size(name: str, tmp_path: Path) -> None:
     needed(name)

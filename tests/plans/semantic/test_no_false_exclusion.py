@@ -59,6 +59,7 @@ def test_on_a_thousand_random_systems_every_matching_client_gets_every_message_e
             unjust(plan, small.clients, small.profiles, table, sources, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 1000, 250))
 def test_on_a_thousand_systems_also_after_coming_and_going_and_after_planning_again(start: int) -> None:
     for seed in range(start, start + 250):

@@ -57,6 +57,7 @@ def same(one: SemanticPlan, two: SemanticPlan, seed: int) -> None:
         assert after.allowed == before.allowed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounded", [False, True])
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("cap", [None, 1, 4])
