@@ -16,7 +16,7 @@ from narrowcast.deliver.processes.planner import with_key
 from narrowcast.deliver.routing.audience import Audiences
 from narrowcast.deliver.routing.routes import Subscribers, by_content, by_flows
 from narrowcast.deliver.routing.routing import Routing
-from narrowcast.deliver.transport import Multicast, Overlay
+from narrowcast.deliver.transport import Multicast, Overlay, Unicast
 from narrowcast.deliver.wire.frame import NO_FLOW
 from narrowcast.errors import InputError
 from narrowcast.model.plan import Plan
@@ -75,6 +75,27 @@ def test_flows_in_sessions_are_sound(texts: list[str], rng: Random, stream: list
     for message in stream:
         sound(routing, named, message)
         sound(Routing.from_bytes(routing.to_bytes()), named, message)
+
+
+@given(st.lists(profiles(), min_size=1, max_size=4), st.randoms(use_true_random=False), st.lists(messages, min_size=8))
+def test_a_flow_without_a_session_reaches_whoever_wants_it_also_those_the_plan_did_not_know(
+    texts: list[str], rng: Random, stream: list[dict[str, Any]]
+) -> None:
+    """Nobody is left to the log, whatever the plan's own subscribers are called."""
+    named = {f"u{k}": text for k, text in enumerate(texts)}
+    flows = [flow_name({"s": s}, ["s"]) for s in SYMBOLS]
+    sessions = {flow: 0 for flow in flows if rng.random() < 0.4}
+    pairs = [(flow, name) for flow in flows for name in ("gone", "u0") if rng.random() < 0.6]
+    who = Subscribers(named, dict.fromkeys(named, "edge"))
+    routing = by_flows(["s"], sessions, {0: 0}, who, unicast=pairs)
+    for message in stream:
+        _, channels = routing.route(message)
+        for name, text in named.items():
+            if Profile.parse(text).matches(message):
+                assert set(routing.taken[name]) & set(channels)
+        ways = [routing.addresses[channel] for channel in channels]
+        others = {way.name for way in ways if isinstance(way, Unicast)}
+        assert others <= {name for name in named if name in routing.taken}
 
 
 @given(profiles(), st.sampled_from(SYMBOLS), st.sampled_from((None, 0, 5, 9)))

@@ -16,6 +16,7 @@ from narrowcast.deliver.transport import Address, Multicast, Overlay, Unicast
 from narrowcast.profiles import Profile
 from narrowcast.profiles.parsed import parsed
 from narrowcast.profiles.possible import candidates, possible, possible_elsewhere
+from narrowcast.profiles.sql.syntax import Expression
 
 # One small message for everybody instead of one per channel.
 PULSE = Unicast("~pulse")
@@ -56,55 +57,48 @@ def by_flows(
     """Flows bundled into sessions, sessions into groups, and (flow, subscription) pairs sent apart.
 
     Channel l is session l. One more, in a group of its own, carries what belongs to no flow of the plan;
-    those whose profile may match there take it. Each subscription with a pair of its own has one more.
+    those whose profile may match there take it. Each subscription that gets something apart has one more: the
+    flows it has a pair for, and those that it may want and that no session carries, so that whoever the plan
+    did not know is served by it as well.
 
     >>> who = Subscribers({"ann": "s = 'IBM'"}, {"ann": "desk"})
     >>> routing = by_flows(["s"], {"IBM": 4, "GE": 5}, {4: 1, 5: 2}, who)
     >>> routing.taken["ann"], routing.route({"s": "IBM"})[1], routing.route({"s": "new"})[1]
     ((4,), (4,), (6,))
+    >>> by_flows(["s"], {}, {}, who, unicast=[("IBM", "bob")]).addresses[1]  # bob is not here, and ann wants it too
+    Unicast(name='ann')
     """
     addresses: dict[int, Address] = {l: Multicast(g, l) for l, g in sorted(group_of_session.items())}
     rest = max(addresses, default=-1) + 1
     addresses[rest] = Multicast(max(group_of_session.values(), default=-1) + 1, rest)
-    channels: dict[str, list[int]] = {flow: [l] for flow, l in sorted(session_of_flow.items()) if l in addresses}
-    apart: dict[str, int] = {}
     pairs = set(unicast)
-    for flow, name in sorted(pairs):
-        if name in subscribers.profiles:
-            apart.setdefault(name, rest + 1 + len(apart))
-            channels.setdefault(flow, []).append(apart[name])
-    addresses |= {channel: Unicast(name) for name, channel in apart.items()}
-    sent = {flow: session_of_flow.get(flow) for flow in channels}
-    taken = {
-        name: _flows_taken(name, parsed(text), sent, key, pairs, apart.get(name), rest)
-        for name, text in subscribers.profiles.items()
-    }
-    flows = tuple((flow, tuple(found)) for flow, found in sorted(channels.items()))
-    return subscribers.routing(addresses, taken, key=tuple(key), flows=flows, rest=(rest,))
+    channels: dict[str, list[int]] = {flow: [l] for flow, l in sorted(session_of_flow.items()) if l in addresses}
+    channels |= {flow: [] for flow, _ in sorted(pairs) if flow not in channels}
+    sent = {flow: found[0] if found else None for flow, found in channels.items()}
+    taken, free = {}, rest + 1
+    for name, text in sorted(subscribers.profiles.items()):
+        expression = parsed(text).expression
+        flows = _flows_wanted(expression, sent, key)
+        apart = [flow for flow in flows if sent[flow] is None or (flow, name) in pairs]
+        found = {l for flow in flows if (l := sent[flow]) is not None and (flow, name) not in pairs}
+        if apart:
+            addresses[free] = Unicast(name)
+            for flow in apart:
+                channels[flow].append(free)
+            found.add(free)
+            free += 1
+        if possible_elsewhere(expression, sent, key):
+            found.add(rest)
+        taken[name] = tuple(sorted(found))
+    flows_sent = tuple((flow, tuple(found)) for flow, found in sorted(channels.items()))
+    return subscribers.routing(addresses, taken, key=tuple(key), flows=flows_sent, rest=(rest,))
 
 
-def _flows_taken(
-    name: str,
-    profile: Profile,
-    sent: Mapping[str, int | None],
-    key: Sequence[str],
-    pairs: set[tuple[str, str]],
-    apart: int | None,
-    rest: int,
-) -> tuple[int, ...]:
-    """The channels of every flow that may hold something wanted; () if one of them has none to take."""
-    expression = profile.expression
+def _flows_wanted(expression: Expression, sent: Mapping[str, object], key: Sequence[str]) -> list[str]:
+    """Every flow that may hold something wanted."""
     named = candidates(expression, key)
-    found: set[int] = set()
-    for flow in sent if named is None else sorted(named & sent.keys()):
-        if possible(expression, flow, key):
-            channel = apart if (flow, name) in pairs else sent[flow]
-            if channel is None:
-                return ()  # a flow that is only sent to others: the log has it
-            found.add(channel)
-    if possible_elsewhere(expression, sent, key):
-        found.add(rest)
-    return tuple(sorted(found))
+    beyond = sent if named is None else sorted(named & sent.keys())
+    return [flow for flow in beyond if possible(expression, flow, key)]
 
 
 def by_content(contents: Mapping[int, Profile], addresses: Mapping[int, Address], subscribers: Subscribers) -> Routing:
