@@ -48,7 +48,8 @@ def assigned(
     found = {m: m for m in fixed} | (_greedy(pairs) if len(rows) > LARGE else _best(pairs, rows, free))
     used, known = set(found.values()), set(old)
     # A number that the old plan did not use disturbs nobody: those come first.
-    top = len(used) + len(rows) + len(known) if budget is None else budget
+    enough = len(used) + len(rows) + len(known)
+    top = enough if budget is None else min(budget, enough)
     spare = sorted((n for n in range(top) if n not in used), key=lambda n: (n in known, n))
     return found | dict(zip((m for m in rows if m not in found), spare, strict=False))
 

@@ -51,7 +51,7 @@ def verdict(plan: Tables, judge: Judge) -> Verdict:
         plan.require(judge.COLUMNS, optional=judge.OPTIONAL)
         faults += judge.faults(plan)
         cost = judge.cost(plan)
-    except (InputError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except (InputError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         faults.append(f"it cannot be read: {' '.join(str(error).split()) or type(error).__name__}")
     faults += differences(plan.cost, cost)
     faults += _bound_faults(plan, cost, judge.BOUNDED if judge.BOUNDED in cost else "total")

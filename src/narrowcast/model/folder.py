@@ -92,7 +92,7 @@ def _head(source: Path) -> dict[str, Any]:
     try:
         head = json.loads((source / HEAD).read_text(encoding="utf-8"))
         written = int(head["format"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
         raise InputError(f"{source}/plan.json is damaged: {error}", name="plan", got=str(source)) from None
     if written > FORMAT:
         raise InputError(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,6 +21,7 @@ from narrowcast.plans.kinds import KINDS, kind_of
 if TYPE_CHECKING:
     from narrowcast.evaluate.whatif import Sweep
     from narrowcast.model.interest import Interest
+    from narrowcast.reports.parts import Report
     from narrowcast.reports.whatif import Whatif
 
 P = TypeVar("P", bound=Plan)
@@ -31,7 +33,7 @@ def plan(demand: Demand | Interest | str | Path | Any, kind: str = "channels", *
     Parameters
     ----------
     demand : what `measure` gave, a folder that it wrote, an Interest, or the demand of another kind
-    kind : channels, filters, queries or semantic
+    kind : channels, filters, queries, semantic or network; with `network=FOLDER` it is network
     options : as the planner of the kind takes them; `groups=`, `sessions=`, `method=`, `time_limit=`, `seed=` …
 
     Returns
@@ -50,8 +52,11 @@ def plan(demand: Demand | Interest | str | Path | Any, kind: str = "channels", *
     """
     import inspect
 
-    given = demand_in(demand) if isinstance(demand, str | Path) else demand
-    make = kind_of(kind).plan.make
+    kind = "network" if kind == "channels" and options.get("network") is not None else kind
+    planner = kind_of(kind).plan
+    read = getattr(planner, "demand_in", demand_in)  # a kind may read more, or other, tables of the folder
+    given = read(demand) if isinstance(demand, str | Path) else demand
+    make = planner.make
     allowed = list(inspect.signature(make).parameters)[1:]
     for name in options:
         if name not in allowed:
@@ -89,13 +94,16 @@ def load(folder: str | Path) -> Plan:
 
 def decoded(tables: Tables, name: str = "this plan") -> Plan:
     """The typed plan of some tables; whatever is wrong with them is one InputError."""
+    import numpy as np
+
     kind = kind_of(tables.kind)
     tables.require(kind.judge.COLUMNS, optional=kind.judge.OPTIONAL)
     try:
-        return kind.result.from_tables(tables)
+        with np.errstate(all="ignore"):  # numbers that cannot be: the judge names them
+            return kind.result.from_tables(tables)
     except NarrowcastError as error:
         raise InputError(f"{name}: the plan cannot be used: {error}", name="plan", got=name) from None
-    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
             f"{name}: the plan cannot be read: {reason}", name="plan", got=name, hint="narrowcast check says more"
@@ -139,7 +147,30 @@ def judge(plan: Plan | Tables) -> Verdict:
         kind = kind_of(tables.kind)
     except InputError as error:
         return Verdict((str(error),), {}, ())
-    return verdict(tables, kind.judge)
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        return verdict(tables, kind.judge)
+
+
+@contextmanager
+def sound_or_refused(*plans: Plan | Tables) -> Iterator[None]:
+    """What goes wrong in the block because a plan is damaged becomes one InputError that names the fault.
+
+    Verbs take a sound plan for granted, and most that are not are seen when they are read. With a sound plan every
+    error stays what it is.
+    """
+    try:
+        yield
+    except NarrowcastError:
+        raise
+    except Exception as error:
+        for plan in plans:
+            if faults := judge(plan).faults:
+                raise InputError(
+                    f"the plan is damaged: {faults[0]}", name="plan", hint="narrowcast check lists all faults"
+                ) from error
+        raise
 
 
 def certify(plan: Tables) -> Tables:
@@ -199,13 +230,15 @@ def explain(plan: Plan | Tables, **what: str | int) -> Explanation:
     """
     tables = plan.to_tables() if isinstance(plan, Plan) else plan
     kind = kind_of(tables.kind)
-    known = kind.explain.explained(tables)
+    with sound_or_refused(tables):
+        known = kind.explain.explained(tables)
     if len(what) != 1:
         raise InputError(f"explain takes one of {', '.join(known)}, got {', '.join(what) or 'none'}", name="explain")
     ((name, value),) = what.items()
     if name not in known:
         raise UnsupportedError(f"a {kind.name} plan has no {name} to explain", works=tuple(known))
-    return known[name](tables, value)
+    with sound_or_refused(tables):
+        return known[name](tables, value)
 
 
 def diff(
@@ -242,10 +275,11 @@ def diff(
             f"diff needs two plans of the same kind, got {before.kind} and {after.kind}", works=(before.kind,)
         )
     stage = kinds[0].migrate
-    after = stage.renumbered(after, before) if renumber else after
-    return migrate(
-        before, after, stage.ways, join_rate=join_rate, receiver_join_rate=receiver_join_rate, drain_s=drain_s
-    )
+    with sound_or_refused(before, after):
+        after = stage.renumbered(after, before) if renumber else after
+        return migrate(
+            before, after, stage.ways, join_rate=join_rate, receiver_join_rate=receiver_join_rate, drain_s=drain_s
+        )
 
 
 def whatif(
@@ -280,26 +314,35 @@ def whatif(
 
 
 def _family(plan: Plan) -> Any:
-    return kind_of(plan.kind).whatif.family(plan)
+    with sound_or_refused(plan):
+        return kind_of(plan.kind).whatif.family(plan)
 
 
 def report_page(plan: Plan, whatif: Whatif | None = None, timeline: Sequence[Mapping[str, Any]] = ()) -> str:
     """The whole page of a plan; with the what-if figure if there is something to ask, and how adapting went."""
-    from narrowcast.reports.made import with_verdict
     from narrowcast.reports.page import page
+
+    return page(full_report(plan, whatif, timeline))
+
+
+def full_report(plan: Plan, whatif: Whatif | None = None, timeline: Sequence[Mapping[str, Any]] = ()) -> Report:
+    """All that a page shows of a plan: what its kind has to show, the verdict on it, and how adapting went."""
+    from narrowcast.reports.made import with_verdict
     from narrowcast.reports.timeline import timeline_section
 
-    found = with_verdict(kind_of(plan.kind).report.report(plan, whatif), plan.to_tables(), judge(plan).faults)
+    with sound_or_refused(plan):
+        found = with_verdict(kind_of(plan.kind).report.report(plan, whatif), plan.to_tables(), judge(plan).faults)
     if timeline:
         first, *others = found.sections
         found = replace(found, sections=(first, timeline_section(timeline), *others))
-    return page(found)
+    return found
 
 
 def quick_whatif(plan: Plan) -> Whatif | None:
     """What other sizes of the plan's main budget would cost, by fast planners, for a report that was given none."""
     kind = kind_of(plan.kind)
-    return kind.whatif.quick(plan) if kind.has("whatif") else None
+    with sound_or_refused(plan):
+        return kind.whatif.quick(plan) if kind.has("whatif") else None
 
 
 def report(
@@ -325,6 +368,6 @@ def report(
 
 
 __all__ = [
-    "KINDS", "certify", "check", "check_tables", "decoded", "demand_in", "diff", "explain", "judge", "judged",
-    "load", "plan", "quick_whatif", "report", "report_page", "save", "whatif",
+    "KINDS", "certify", "check", "check_tables", "decoded", "demand_in", "diff", "explain", "full_report", "judge",
+    "judged", "load", "plan", "quick_whatif", "report", "report_page", "save", "sound_or_refused", "whatif",
 ]  # fmt: skip

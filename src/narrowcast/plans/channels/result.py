@@ -19,6 +19,7 @@ from narrowcast.model.plan import Plan, Tables
 from narrowcast.plans.channels.limits import Limits
 
 NONE = frozen(np.zeros(0, np.int64))
+MOST_SESSIONS = 1 << 24  # numbers of a damaged plan may be any
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -184,7 +185,10 @@ class ChannelsPlan(Plan):
         session[flow_at(table["flow"])] = table["session"].to_numpy()
         table = tables.tables["session_group"]
         numbers = table["session"].to_numpy()
-        group = np.zeros(int(max(numbers.max(initial=-1), session.max(initial=-1))) + 1, np.int64)
+        last = int(max(numbers.max(initial=-1), session.max(initial=-1)))
+        if last >= MOST_SESSIONS:
+            raise InputError(f"session must be below {MOST_SESSIONS:,}, got {last:,}", name="session", got=last)
+        group = np.zeros(last + 1, np.int64)
         group[numbers] = table["group"].to_numpy()  # a session that stayed empty has a number and no row
         unicast = (NONE, NONE)
         if "unicast" in tables.tables:

@@ -1,0 +1,140 @@
+"""Damaged plan folders: cut, flipped, changed by hand, or written by something else. One error class, soon."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import narrowcast as nc
+from narrowcast.errors import InputError, NarrowcastError
+from narrowcast.model.folder import fingerprint
+from narrowcast.plans.verbs import check_tables, read_tables
+
+SOUND = sorted(path for path in (Path(__file__).parent / "format_1").iterdir() if path.is_dir())
+LOT = 50
+ODD: list[Any] = [
+    None, -1, 0, 1, 2**31, 2**63, 2**64, 10**30, 1e308, -1.5, float("nan"), "x", "", "é\0", [], {}, True, [1, 2], ["x"]
+]  # fmt: skip
+CELLS: dict[type, list[Any]] = {
+    str: [None, "", "x", "' OR", "é\u202e", "A" * 5000, "price > 'x' AND (", "-1"],
+    int: [None, -1, -2, 0, 2**31, 10**9, 2**62, -(2**62)],
+    float: [None, float("nan"), float("inf"), -float("inf"), -1.0, 0.0, 1e308],
+    list: [None, [], [None], [-1], [2**40]],
+}
+
+
+def changed(rng: random.Random, value: Any) -> Any:
+    """JSON with one thing in it gone, new or other."""
+    if isinstance(value, dict) and value and rng.random() < 0.85:
+        name = rng.choice(sorted(value))
+        if rng.random() < 0.1:
+            return {key: each for key, each in value.items() if key != name}
+        return value | {rng.choice([name, name, "odd"]): changed(rng, value[name])}
+    if isinstance(value, list) and value and rng.random() < 0.8:
+        at = rng.randrange(len(value))
+        return [*value[:at], *([] if rng.random() < 0.2 else [changed(rng, value[at])]), *value[at + 1 :]]
+    return rng.choice(ODD)
+
+
+def other(rng: random.Random, table: pa.Table) -> pa.Table:
+    """A table with a column gone or of another type, rows gone or twice, or a cell that cannot be."""
+    at = rng.randrange(table.num_columns)
+    name, cells = table.column_names[at], table.column(at).to_pylist()
+    whole: list[Callable[[], Any]] = [
+        lambda: table.drop_columns([name]),
+        lambda: table.slice(0, rng.randrange(table.num_rows + 1)),
+        lambda: pa.concat_tables([table, table]),
+        lambda: table.set_column(at, name, pa.array([str(cell) for cell in cells], pa.string())),
+        lambda: table.set_column(at, name, pa.nulls(len(cells))),
+        lambda: table.set_column(at, name, pa.array([[1]] * len(cells))),
+    ]
+    if rng.random() < 0.5 or not cells:
+        return rng.choice(whole)()
+    row = rng.randrange(len(cells))
+    cells[row] = rng.choice(CELLS.get(type(cells[row]), [None]))
+    return table.set_column(at, name, pa.array(cells, table.schema.field(at).type))
+
+
+def damage(rng: random.Random, folder: Path) -> None:
+    files = sorted(folder.iterdir())
+    head = folder / "plan.json"
+    way = rng.random()
+    if way < 0.2:
+        file = rng.choice(files)
+        data = bytearray(file.read_bytes())
+        at = rng.randrange(len(data))
+        data[at : rng.choice([at, at + 1, len(data)])] = rng.randbytes(rng.choice([0, 1, 20]))
+        file.write_bytes(data)
+    elif way < 0.5:
+        head.write_text(json.dumps(changed(rng, json.loads(head.read_text()))))
+    else:  # with its digest, as somebody would who means it
+        body = json.loads(head.read_text())
+        name = rng.choice(sorted(body["tables"]))
+        pq.write_table(other(rng, pq.read_table(folder / f"{name}.parquet")), folder / f"{name}.parquet")
+        body["tables"][name] = fingerprint(folder / f"{name}.parquet")
+        head.write_text(json.dumps(body))
+
+
+def refused(work: Callable[[], Any]) -> Any:
+    """What it gives; None if it says in one line why not. Whatever else is raised fails the test."""
+    try:
+        return work()
+    except NarrowcastError as error:
+        (_,) = str(error).splitlines()
+        return None
+
+
+def run_lot(first: int, folder: Path) -> None:
+    for seed in range(first, first + LOT):
+        rng = random.Random(seed)
+        place = folder / str(seed)
+        shutil.copytree(rng.choice(SOUND), place)
+        damage(rng, place)
+        begin = time.process_time()
+        found = refused(lambda place=place: read_tables(place))  # type: ignore[misc]
+        verdict = None if found is None else check_tables(found)
+        plan = refused(lambda place=place: nc.load(place))  # type: ignore[misc]
+        assert time.process_time() - begin < 1.0, seed
+        if plan is not None and verdict is not None:
+            refused(lambda plan=plan: nc.diff(plan, plan))  # type: ignore[misc]
+            refused(lambda plan=plan, place=place: nc.export(plan, "csv", place / "csv"))  # type: ignore[misc]
+            if seed % 10 == 0:
+                refused(lambda plan=plan, place=place: nc.report(plan, place / "report.html"))  # type: ignore[misc]
+        shutil.rmtree(place)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm() -> None:
+    """Compiled kernels are not part of a folder's second."""
+    for folder in SOUND:
+        nc.check(nc.load(folder))
+
+
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(LOT, 10_000, LOT))])
+def test_a_damaged_folder_is_refused_in_one_line_or_judged(first: int, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run_lot(first, tmp_path)
+
+
+def test_a_plan_with_a_hole_is_called_damaged_not_a_bug(tmp_path: Path) -> None:
+    folder = shutil.copytree(SOUND[0], tmp_path / "plan")
+    head = json.loads((folder / "plan.json").read_text())
+    rows = pq.read_table(folder / "session_group.parquet")
+    pq.write_table(rows.slice(1), folder / "session_group.parquet")
+    head["tables"]["session_group"] = fingerprint(folder / "session_group.parquet")
+    (folder / "plan.json").write_text(json.dumps(head))
+    plan = nc.load(folder)
+    assert not nc.check(plan).sound
+    with pytest.raises(InputError, match=r"the plan is damaged: .* \(narrowcast check lists all faults\)"):
+        nc.diff(plan, plan)
