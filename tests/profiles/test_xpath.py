@@ -68,7 +68,7 @@ def test_a_path_finds_what_xpath_says(path: str, matches: bool) -> None:
         ("/a[count(b) > 1]", r"count\(\) is not supported"),
         ("/a/..", "expected a name"),
         ("/ancestor::a", "axis ancestor::"),
-        ("/n:a", "namespace prefix"),
+        ("/n:a", "namespace prefix 'n' is not declared"),
         ("/@x", "neither attributes nor text"),
         ("/a]", "unexpected ']'"),
         ("/a[/b]", "must start at its element"),

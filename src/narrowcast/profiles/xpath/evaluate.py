@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from narrowcast.profiles.xpath.document import Document
-from narrowcast.profiles.xpath.pattern import All, Condition, Element, Has, PatternNot, Some, ValueTest, holds
+from narrowcast.profiles.xpath.pattern import (
+    All,
+    Condition,
+    Element,
+    Has,
+    PatternNot,
+    Some,
+    ValueTest,
+    holds,
+    name_part,
+)
 
 
 def satisfied(pattern: Has, document: Document) -> bool:
@@ -53,6 +63,8 @@ class _Evaluator:
             return [self.document.value(e)]
         if test.kind == "text":
             return self.document.own_texts(e)
+        if test.kind in ("local-name", "namespace-uri"):
+            return [name_part(self.document.labels[e], test.kind)]
         attributes = self.document.attributes[e]
         if test.name is None:
             return list(attributes.values())

@@ -11,10 +11,21 @@ from numpy.typing import NDArray
 from narrowcast.errors import InputError
 from narrowcast.profiles.kernels.xpath_match import CHILD, DESCENDANT, VALUE, Documents, Patterns, xpath_match_many
 from narrowcast.profiles.xpath.document import DEFAULT_LIMITS, Document, XmlLimits, parse_document
-from narrowcast.profiles.xpath.pattern import All, Condition, Has, PatternNot, Some, ValueTest, elements
+from narrowcast.profiles.xpath.pattern import (
+    All,
+    Condition,
+    Has,
+    Kind,
+    PatternNot,
+    Some,
+    ValueTest,
+    elements,
+    name_part,
+)
 from narrowcast.profiles.xpath.values import ValueTests
 from narrowcast.profiles.xpath.xpath import XPath
 
+NAME_PARTS: tuple[Kind, ...] = ("local-name", "namespace-uri")
 # What a row needs: (kind, bit or test, wanted).
 Literal = tuple[int, int, bool]
 Clause = tuple[Literal, ...]
@@ -43,7 +54,8 @@ class XPathMatcher:
         self._patterns = self._compile()
         self._query_bit = np.array([self._bit[p.pattern.element] for p in self.paths], np.int64)
         self._query_deep = np.array([p.pattern.axis == "descendant" for p in self.paths], np.bool_)
-        self._by_attribute, self._by_text, self._by_value = self._testers()
+        self._by_attribute, self._by_text, self._by_value, *names_of = self._testers()
+        self._by_name = [(kind, tests) for kind, tests in zip(NAME_PARTS, names_of, strict=True) if tests]
         self._any_attribute = self._by_attribute.pop(None, None)
 
     def match(self, documents: Sequence[Document | str | bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -90,6 +102,12 @@ class XPathMatcher:
                 tests = self._by_value.get(name, other)
                 if tests:
                     masks[e] |= tests.true_of(document.value(e))
+        for kind, by_label in self._by_name:
+            other = by_label.get(None)
+            for e, name in enumerate(document.labels):
+                tests = by_label.get(name, other)
+                if tests:
+                    masks[e] |= tests.true_of(name_part(name, kind))
         return masks
 
     def _unpack(self, masks: list[int]) -> NDArray[np.uint64]:
@@ -147,10 +165,10 @@ class XPathMatcher:
 
     def _testers(self) -> tuple[dict[str | None, ValueTests], ...]:
         """Testers by attribute name; for text and value by the label of the elements that use them."""
-        groups: tuple[dict[str | None, dict[ValueTest, int]], ...] = ({}, {}, {})
+        groups: tuple[dict[str | None, dict[ValueTest, int]], ...] = ({}, {}, {}, {}, {})
         for element in self._bit:
             for test in _tests_in(element.condition):
-                kind = ("attribute", "text", "value").index(test.kind)
+                kind = ("attribute", "text", "value", *NAME_PARTS).index(test.kind)
                 key = test.name if test.kind == "attribute" else element.label
                 groups[kind].setdefault(key, {})[test] = self._test_bit[test]
         for group in groups[1:]:

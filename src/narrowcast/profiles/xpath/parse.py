@@ -1,8 +1,10 @@
 """The text of an XPath profile to its pattern; whatever is outside the subset is refused with its place.
 
-profile   = ("/" | "//") step {("/" | "//") step} [("/" | "//") end]
-step      = (name | "*") {"[" or "]"}
-end       = "@" (name | "*") | "text()"
+profile   = ("/" | "//") step {("/" | "//") step} [("/" | "//") end] {declaration}
+step      = (name | "*" | prefix ":*") {"[" or "]"}
+end       = "@" (name | "*") | "text()" ;  in a condition also "local-name()" | "namespace-uri()"
+name      = [prefix ":"] local
+declaration = "xmlns" [":" prefix] "=" string     as in XML; without a prefix it is for names of elements without one
 or        = and {"or" and} ;  and = term {"and" term}
 term      = "not(" or ")" | "(" or ")" | operand [comparison (string | number)]
 operand   = "." | end | [".//"] step {("/" | "//") step} [("/" | "//") end] | ".//" end
@@ -39,6 +41,9 @@ _TOKEN = re.compile(
     r"""(?P<space>\s+)|(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)|(?P<string>"[^"]*"|'[^']*')"""
     r"""|(?P<name>[^\W\d][\w.\-]*)|(?P<symbol>//|!=|<=|>=|\.\.|::|[/\[\]()@*.=<>\-,|+$:])"""
 )
+_DECLARATION = re.compile(r"""\sxmlns(?::([^\W\d][\w.\-]*))?\s*=\s*("[^"]*"|'[^']*')""")
+_DECLARED = re.compile(rf"(?:{_DECLARATION.pattern})+\s*\Z")
+XML_SPACE = "http://www.w3.org/XML/1998/namespace"
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _SUBSET = "paths of / and //, names, *, @name, text() and conditions in [] are supported"
 
@@ -46,7 +51,7 @@ Step = tuple[Axis, str | None, list[Condition]]
 
 
 def parse_xpath(text: str) -> Has:
-    """The pattern of an XPath profile. O(length)."""
+    """The pattern of an XPath profile, with the declarations of prefixes at its end. O(length)."""
     if len(text.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
         raise ProfileError(f"the XPath is longer than {MAX_TEXT_BYTES} bytes", text=text[:80])
     pattern = _Parser(text).profile()
@@ -59,9 +64,29 @@ def parse_xpath(text: str) -> Has:
     return pattern
 
 
+def declarations(text: str) -> tuple[str, dict[str, str]]:
+    """The path, and the addresses of the prefixes declared after it; `xml` is always known.
+
+    >>> declarations("//f:trade xmlns:f='urn:f' xmlns='urn:g'")
+    ('//f:trade', {'xml': 'http://www.w3.org/XML/1998/namespace', 'f': 'urn:f', '': 'urn:g'})
+    """
+    found = _DECLARED.search(text)
+    spaces = {"xml": XML_SPACE}
+    if found is None:
+        return text, spaces
+    for prefix, quoted in _DECLARATION.findall(found[0]):
+        spaces[prefix] = quoted[1:-1]
+    return text[: found.start()], spaces
+
+
+def _label(space: str, local: str) -> str:
+    return f"{space}}}{local}" if space else local
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text, self.steps, self.depth = text, 0, 0
+        text, self.spaces = declarations(text)
         self.tokens: list[tuple[str, str, int]] = []
         at = 0
         while at < len(text):
@@ -154,20 +179,38 @@ class _Parser:
         if self.accept("*"):
             label = None
         elif self.kind() == "name":
-            label = self.name()
+            at, label = self.next, self.name()
             if self.peek() == "(":
                 self.fail(f"{label}() is not supported")
             if self.peek() == "::":
                 self.fail(f"the axis {label}:: is not supported")
-            if self.peek() == ":":
-                self.fail("names with a namespace prefix are not supported")
+            space = self.space(label, at) if self.accept(":") else None
+            if space is not None and self.accept("*"):
+                return axis, None, [ValueTest("namespace-uri", None, "=", space), *self.conditions()]
+            local = label if space is None else self.local()
+            label = _label(self.spaces.get("", "") if space is None else space, local)
         else:
             self.fail(f"expected a name or *, found {self.found()}")
+        return axis, label, self.conditions()
+
+    def conditions(self) -> list[Condition]:
         conditions = []
         while self.accept("["):
             conditions.append(self.either())
             self.expect("]")
-        return axis, label, conditions
+        return conditions
+
+    def space(self, prefix: str, at: int) -> str:
+        """The address of a prefix that the profile declares."""
+        if prefix not in self.spaces:
+            hint = f"declare it after the path: xmlns:{prefix}='address'"
+            self.fail(f"namespace prefix {prefix!r} is not declared", self.tokens[at][2], hint)
+        return self.spaces[prefix]
+
+    def local(self) -> str:
+        if self.kind() != "name":
+            self.fail(f"expected a name after the prefix, found {self.found()}")
+        return self.name()
 
     def name(self) -> str:
         token = self.tokens[self.next][1]
@@ -211,6 +254,12 @@ class _Parser:
             return self.compared("value", None) if self.peek() in _COMPARISONS else All()
         if self.peek() == "@" or self.at_text():
             return self.end(True)
+        if self.peek() in ("local-name", "namespace-uri") and self.peek(1) == "(":
+            kind = cast(Kind, self.name())
+            self.next += 1
+            self.expect(")")
+            # By itself it is true where it is not empty, as any string.
+            return self.compared(kind, None) if self.peek() in _COMPARISONS else ValueTest(kind, None, "!=", "")
         if self.kind() in ("number", "string"):
             self.fail("a condition needs a path first", hint="positions like [1] are not supported; write [@x = 1]")
         if self.peek() in ("/", "//"):
@@ -225,9 +274,9 @@ class _Parser:
             if self.accept("*"):
                 name = None
             elif self.kind() == "name":
-                name = self.name()
-                if self.peek() == ":":
-                    self.fail("names with a namespace prefix are not supported")
+                at, name = self.next, self.name()
+                if self.accept(":"):
+                    name = _label(self.space(name, at), self.local())
             else:
                 self.fail(f"expected an attribute's name, found {self.found()}")
             return self.compared("attribute", name) if compared else ValueTest("attribute", name)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Axis = Literal["child", "descendant"]
-Kind = Literal["attribute", "text", "value"]
+Kind = Literal["attribute", "text", "value", "local-name", "namespace-uri"]
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 
 _NUMBER = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*"
 
 @dataclass(frozen=True, slots=True)
 class ValueTest:
-    """A condition on values of an element: of an attribute, of some text child, or of all its text.
+    """A condition on values of an element: of an attribute, of some text child, of all its text, or on its name.
 
     `name` is the attribute's (None: any attribute). Without an operator the value need only exist.
     """
@@ -72,6 +72,16 @@ def conjunction(parts: list[Condition]) -> All:
     for part in parts:
         flat += part.parts if isinstance(part, All) else [part]
     return All(tuple(dict.fromkeys(flat)))
+
+
+def name_part(label: str, kind: Kind) -> str:
+    """The local name, or the namespace's address, of a name that reads `address}name`.
+
+    >>> name_part("urn:n}symbol", "local-name"), name_part("urn:n}symbol", "namespace-uri")
+    ('symbol', 'urn:n')
+    """
+    address, _, local = label.rpartition("}")
+    return local if kind == "local-name" else address
 
 
 def number(text: str) -> float:

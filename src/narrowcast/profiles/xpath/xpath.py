@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from narrowcast.profiles.xpath.cover import implies, may_overlap
@@ -16,12 +17,16 @@ class XPath:
     """A document matches if the path finds something in it, as `boolean(path)` in XPath 1.0.
 
     The subset: child (`/`), descendant (`//`), names and `*`, `@name`, `text()`, and conditions in
-    brackets of such paths, compared with strings and numbers, under `and`, `or`, `not()`.
+    brackets of such paths, compared with strings and numbers, under `and`, `or`, `not()`. Names in a namespace have
+    a prefix that is declared after the path, as in XML (`xmlns:f='address'`; `xmlns='address'` is for names of
+    elements without a prefix), or are compared by `local-name()` and `namespace-uri()`.
 
     >>> wanted = XPath.parse("//order[@venue = 'N'][price > 100]/symbol")
     >>> wanted.matches("<orders><order venue='N'><price>101</price><symbol>IBM</symbol></order></orders>")
     True
     >>> XPath.parse("//order[@venue]").covers(wanted)
+    True
+    >>> XPath.parse("//f:trade", {"f": "urn:f"}).matches("<trade xmlns='urn:f'/>")
     True
     """
 
@@ -29,9 +34,24 @@ class XPath:
     pattern: Has
 
     @classmethod
-    def parse(cls, text: str) -> XPath:
-        """Read a path; one line says what is wrong with it and where. O(length)."""
-        return cls(text, parse_xpath(text))
+    def parse(cls, text: str, namespaces: Mapping[str, str] | None = None) -> XPath:
+        """Read a path; one line says what is wrong with it and where. O(length).
+
+        Parameters
+        ----------
+        text : the path, perhaps with declarations of its prefixes after it
+        namespaces : addresses by prefix ("" for names of elements without one); they become part of its text
+
+        Returns
+        -------
+        XPath
+
+        Raises
+        ------
+        ProfileError : what is outside the subset, or a prefix that is not declared
+        """
+        told = "".join(f" xmlns{':' * bool(p)}{p}={_quoted(space)}" for p, space in (namespaces or {}).items())
+        return cls(text + told, parse_xpath(text + told))
 
     def matches(self, document: Document | str | bytes) -> bool:
         """Whether the document matches. O(document · steps); for many paths see `XPathMatcher`."""
@@ -53,3 +73,7 @@ class XPath:
 
     def __str__(self) -> str:
         return self.text
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if '"' not in text else f"'{text}'"
