@@ -59,7 +59,7 @@ def cases(place: Path) -> Iterator[tuple[str, list[str]]]:
     for procedure in ("polygon", "exact"):
         yield f"queries {procedure}", ["queries", boxes, "--procedure", procedure]
     overlay = [str(place / "overlay" / f"{name}.parquet") for name in ("topology", "subscriptions", "messages")]
-    for variant in ("search", "semcast", "merge", "noise-merge", "central"):
+    for variant in ("search", "semcast", "merge", "noise-merge", "central", "semcast-broker"):
         yield f"semantic {variant}", ["semantic", *overlay, "--variant", variant]
         yield f"semantic {variant} capped", ["semantic", *overlay, "--variant", variant, "--max-channels", "8"]
     yield "semantic random roots", ["semantic", *overlay, "--variant", "semcast", "--rendezvous", "random"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table, text
+from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table, text, working
 from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, show, written
 from narrowcast.errors import InputError
 
@@ -25,6 +25,7 @@ class SemanticMethod(StrEnum):
     merge = "merge"
     noise_merge = "noise-merge"
     central = "central"
+    semcast_broker = "semcast-broker"
 
 
 class Rendezvous(StrEnum):
@@ -55,7 +56,10 @@ def semantic(
     nodes: Nodes = None,
     source: Source = None,
     method: Annotated[
-        SemanticMethod, typer.Option(help="search gives the best plans; the others are from papers.")
+        SemanticMethod,
+        typer.Option(
+            help="search gives the best plans; semcast-broker is semcast on better trees; the others are as published."
+        ),
     ] = SemanticMethod.search,
     max_channels: Cap = None,
     rendezvous: Annotated[
@@ -94,6 +98,7 @@ def semantic(
     from narrowcast.plans.semantic.plan import make
     from narrowcast.plans.semantic.reasons import channel_reasons
     from narrowcast.plans.semantic.statistics import is_measured
+    from narrowcast.profiles.xpath.namespaces import missed_namespaces
 
     aside = Quarantine(strict=strict)
     overlay = read_overlay(topology, nodes, aside)
@@ -111,8 +116,10 @@ def semantic(
         if not window.num_rows:
             raise InputError(f"{messages}: no valid row: {aside.rows[-1][2] if aside.rows else 'the table is empty'}")
         wanted = OverlayDemand(overlay, given.profiles, given.clients, window, brokers, given.names)
+        for line in missed_namespaces(given.profiles, window):
+            notes.print(line, soft_wrap=True, markup=False, style="yellow")
     bounds = _bounds(given, latency_bound, overlay, brokers, strict=strict)
-    with notes.status("planning"):
+    with working("planning"):
         made = make(
             replace(wanted, bounds=bounds), method.value, max_channels, rendezvous.value, half_life or None,
             latency_bound, seed,

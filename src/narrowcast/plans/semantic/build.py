@@ -19,7 +19,7 @@ from narrowcast.plans.semantic.demand import OverlayDemand
 from narrowcast.plans.semantic.methods.bounds import Bounds
 from narrowcast.plans.semantic.methods.expected import with_unseen
 from narrowcast.plans.semantic.methods.hierarchies import Estimator, Hierarchies, hierarchies
-from narrowcast.plans.semantic.methods.merging import PUBLISHED, Merged, merge, merge_under
+from narrowcast.plans.semantic.methods.merging import JOIN_AT_BROKER, PUBLISHED, Merged, merge, merge_under
 from narrowcast.plans.semantic.methods.rendezvous import Rooted, ways
 from narrowcast.plans.semantic.methods.search import Groups, search
 from narrowcast.plans.semantic.methods.trees import Trees, tree_kind
@@ -32,6 +32,8 @@ from narrowcast.plans.semantic.window import OverlaySystem, Window
 MOST_TRIED_PROFILES = 4000
 #: So much may central trees save against the others.
 NEAR = 1.05
+#: The trees of the published channels; the others join at the nearest gateway of the tree, as §4 has it.
+TREES = {"central": "steiner", JOIN_AT_BROKER: "join-broker"}
 
 
 class _Joining(NamedTuple):
@@ -126,7 +128,7 @@ class Build:
         """
         found = []
         for each in self._channelized():
-            for kinds in (("cheaper",), ("best", "join-broker")):
+            for kinds in (("cheaper",), ("best", "join-broker", "join")):
                 try:
                     tried = [self._on_trees("search", each, kind) for kind in kinds]
                 except InfeasibleError:  # its channels are too wide for the latency bounds; ours are not
@@ -167,7 +169,7 @@ class Build:
     def _published(self, method: str) -> SemanticPlan:
         joining = self._joining
         found = merge(joining.found, self.seen, joining.estimate, method, self.max_channels)
-        return self._on_trees(method, found, "steiner" if method == "central" else "join-broker")
+        return self._on_trees(method, found, TREES.get(method, "join"))
 
     def _on_trees(self, method: str, found: Merged, kind: str) -> SemanticPlan:
         made, seen = self.made, self.seen

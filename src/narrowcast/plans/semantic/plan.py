@@ -14,14 +14,14 @@ from narrowcast.model.topology import Topology
 from narrowcast.plans.semantic.build import Build
 from narrowcast.plans.semantic.demand import OverlayDemand
 from narrowcast.plans.semantic.methods.bounds import check_reachable, read_bounds
-from narrowcast.plans.semantic.methods.merging import PUBLISHED
+from narrowcast.plans.semantic.methods.merging import JOIN_AT_BROKER, PUBLISHED
 from narrowcast.plans.semantic.methods.trees import RENDEZVOUS
 from narrowcast.plans.semantic.result import SemanticPlan
 from narrowcast.plans.semantic.statistics import Statistics
 from narrowcast.plans.semantic.window import Wanted, system
 from narrowcast.plans.unused import refuse_unused
 
-METHODS = ("search", *PUBLISHED)
+METHODS = ("search", *PUBLISHED, JOIN_AT_BROKER)
 
 
 def plan(
@@ -52,7 +52,9 @@ def plan(
     clients : (profile index, gateway broker) pairs
     messages : the window, an Arrow table; of messages measured elsewhere their Statistics do
     sources : the publisher's broker of each message, or one for all
-    method : search, semcast, merge, noise-merge or central; `variant` is another name for it
+    method : search; semcast, merge, noise-merge or central, as published; or semcast-broker, the channels of
+        semcast on better trees (a gateway joins at the nearest broker, not at the nearest gateway). `variant` is
+        another name for it
     max_channels : the most channels, those of the fallback included
     rendezvous : best, the least total for these sources, or random, as published
     half_life : so many messages before the last one count half

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,8 @@ from narrowcast.network import DisseminationTree, Paths, shortest_paths
 from narrowcast.plans.semantic.methods.rendezvous import Rooted
 from narrowcast.plans.semantic.window import OverlaySystem, Window
 
+#: Where a gateway joins: at the nearest broker of the tree, or at its nearest member, as published.
+Nearest = Literal["broker", "member"]
 #: Sums of delays along different ways differ in their last digits.
 ROUNDING = 1 + 5e-10
 
@@ -102,7 +105,9 @@ def too_slow(bounds: Bounds, gateway: int, least: float, where: str) -> Infeasib
     )
 
 
-def bounded(paths: Paths, bounds: Bounds, free: Rooted, members: Ints, users: Ints, ways: Floats) -> Rooted:
+def bounded(
+    paths: Paths, bounds: Bounds, free: Rooted, members: Ints, users: Ints, ways: Floats, nearest: Nearest = "broker"
+) -> Rooted:
     """The tree as it is if it keeps the bounds for these users, else one that does (SemCast §4).
 
     `ways[r]` is what the users pay to a rendezvous r. If the given rendezvous is too far for any tree, the
@@ -110,7 +115,8 @@ def bounded(paths: Paths, bounds: Bounds, free: Rooted, members: Ints, users: In
     """
     tree = free
     if _far(bounds.quick, users, free.rendezvous) > bounds.allowed(free):
-        tree = _joined(paths, bounds, _root(paths, bounds, free.rendezvous, members, users, ways), members, users)
+        root = _root(paths, bounds, free.rendezvous, members, users, ways)
+        tree = _joined(paths, bounds, root, members, users, nearest)
     return replace(tree, allowed=bounds.allowed(tree))
 
 
@@ -132,13 +138,13 @@ def _root(paths: Paths, bounds: Bounds, root: int, members: Ints, users: Ints, w
     raise too_slow(bounds, int(members[worst]), float(delay[worst]), "over a rendezvous that several sources share")
 
 
-def _joined(paths: Paths, bounds: Bounds, root: int, members: Ints, users: Ints) -> Rooted:
+def _joined(paths: Paths, bounds: Bounds, root: int, members: Ints, users: Ints, nearest: Nearest) -> Rooted:
     """Members join nearest first, each within what the way of the users leaves."""
     cheap, quick = (_far(each, users, root) for each in (paths, bounds.quick))
     slack = bounds.limit[members] - cheap
     if (bounds.quick.delay[root, members] > slack).any():
         slack = bounds.limit[members] - quick
-    tree = DisseminationTree(paths, root)
+    tree = DisseminationTree(paths, root, nearest)
     for at in np.argsort(paths.distance[root, members], kind="stable"):
         tree.join_within(int(members[at]), float(slack[at]), bounds.quick, anyway=True)
     edges: NDArray[np.int32] = np.array(tree.edges, np.int32).reshape(-1, 2)

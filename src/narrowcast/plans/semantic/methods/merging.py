@@ -20,6 +20,8 @@ from narrowcast.plans.semantic.window import Window
 
 Bits = NDArray[np.uint64]
 PUBLISHED = ("semcast", "merge", "noise-merge", "central")
+#: Our improvement of `semcast`: the same channels, gateways joined at the nearest broker of the tree.
+JOIN_AT_BROKER = "semcast-broker"
 #: A merge makes at most two new candidates; past this many per hierarchy the search ends.
 MOST_MERGES = 4
 #: So many partners of a channel are remembered.

@@ -11,11 +11,13 @@ import numpy as np
 from narrowcast.errors import InfeasibleError
 from narrowcast.model.arrays import Floats, Ints
 from narrowcast.network import Paths
-from narrowcast.plans.semantic.methods.bounds import Bounds, bounded
+from narrowcast.plans.semantic.methods.bounds import Bounds, Nearest, bounded
 from narrowcast.plans.semantic.methods.rendezvous import Rooted, best_rooted, rooted
 from narrowcast.threads import thread_count
 
 RENDEZVOUS = ("best", "random")
+#: Trees whose members join one by one, in random order.
+IN_ORDER = ("join", "join-broker")
 #: Fewer trees than this are not worth a thread.
 FEW = 32
 #: A central Steiner approximation is tried for each channel up to this many; it takes milliseconds each.
@@ -43,7 +45,7 @@ class Trees:
         if self.bounds is not None:
             return self._all_in_time(members, weights)
         threads = thread_count()
-        if threads == 1 or self.rendezvous == "random" or self.kind == "join-broker" or len(members) < FEW:
+        if threads == 1 or self.rendezvous == "random" or self.kind in IN_ORDER or len(members) < FEW:
             return [self.rooted(each, weight) for each, weight in zip(members, weights, strict=True)]
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(self.rooted, members, weights, chunksize=1))
@@ -75,10 +77,11 @@ class Trees:
         ways: Floats = np.zeros(self.paths.n_brokers)
         if users.size:
             ways = weight[weight > 0] @ self.paths.distance[users] / weight.sum()
-        return bounded(self.paths, self.bounds, free, members, users, ways)
+        nearest: Nearest = "member" if self.kind == "join" else "broker"
+        return bounded(self.paths, self.bounds, free, members, users, ways, nearest)
 
     def _free(self, members: Ints, weight: Floats) -> Rooted:
-        joining = self.rng.permutation(members) if self.kind == "join-broker" else members
+        joining = self.rng.permutation(members) if self.kind in IN_ORDER else members
         if self.rendezvous == "random":
             near = np.flatnonzero(np.isfinite(self.paths.distance[int(members[0])]))
             return rooted(self.paths, int(self.rng.choice(near)), joining, self.kind)
