@@ -51,11 +51,14 @@ class Record:
                 Interest.from_pairs(at[:, 0], at[:, 1], rates, flow_names=names, user_names=users[0])
                 for rates in (smooth / weight, counted)
             )
-            sample = self.messages.slice(low, min(SAMPLE, high - low))
+            some = np.unique(np.linspace(low, high - 1, min(SAMPLE, high - low)).astype(np.int64))
+            sample = self.messages.take(some)
             yield Demand(now, self.key, float(end), latest, self._profiles(held), self._nodes(), sample)
 
     def _flows(self) -> tuple[list[str], Ints]:
-        """The names of all flows of the log, and the flow of each message."""
+        """The names of all flows of the log, and the flow of each message; without a key all are one flow."""
+        if not self.key:
+            return ["all"], np.zeros(self.messages.num_rows, np.int64)
         for name in self.key:
             if name not in self.messages.column_names:
                 raise InputError(f"messages have no column {name!r}", name="key", got=name)
@@ -121,7 +124,9 @@ def usable_wishes(wishes: Any, path: str | Path, quarantine: Quarantine) -> Any:
 
 
 def _wanted(text: str, place: dict[str, int], key: tuple[str, ...]) -> Ints:
-    """The flows that a profile may want."""
+    """The flows that a profile may want; without a key the one that there is."""
+    if not key:
+        return np.array(list(place.values()), np.int64)
     expression = parsed(text).expression
     named = candidates(expression, key)
     among = place if named is None else sorted(named & place.keys())

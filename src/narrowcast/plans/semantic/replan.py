@@ -20,6 +20,11 @@ from narrowcast.plans.semantic.plan import make
 from narrowcast.plans.semantic.result import SemanticPlan, bandwidth
 from narrowcast.plans.semantic.window import read_profile
 
+#: Messages that a plan is made for again: those of now and the newest before them.
+WINDOW = 4000
+#: Columns that name the broker of a message's publisher, the first that is there.
+SOURCES = ("_broker", "source")
+
 
 class Wish(NamedTuple):
     """A client, the text of its profile as profiles write it, and its gateway broker."""
@@ -34,13 +39,17 @@ class ContinuedSemantic:
     """A plan as it was last reorganised, and the clients of now: those that came or went since then joined and left
     by the rules, so that nobody is missed at any time.
 
-    `wishes` are those of now, `messages` a sample of now, with the broker that each came from.
+    `wishes` are those of now, `messages` a sample of now, with the broker that each came from; `rate` of them go by
+    in a second. `past` are those before, the newest last, which fade: a plan is made for both.
     """
 
     base: SemanticPlan
     wishes: tuple[Wish, ...]
     messages: Any
     brokers: Ints
+    rate: float = 1.0
+    time: float = -np.inf
+    past: tuple[Any, Ints] | None = None
 
     @classmethod
     def of(cls, plan: SemanticPlan, demand: Demand) -> ContinuedSemantic:
@@ -69,8 +78,8 @@ class ContinuedSemantic:
 
     @cached_property
     def cost(self) -> float:
-        """Link traversals of the messages of now, for each of them."""
-        return bandwidth(self._now, self.messages, self.brokers) / max(self.brokers.size, 1)
+        """Link traversals in a second of now."""
+        return self.rate * bandwidth(self._now, self.messages, self.brokers) / max(self.brokers.size, 1)
 
     def under(self, demand: Demand) -> ContinuedSemantic:
         """Clients without a gateway of the overlay are served from the log, and not counted."""
@@ -80,22 +89,50 @@ class ContinuedSemantic:
             for name, text in demand.profiles.items()
             if demand.nodes.get(name) in place
         )
-        messages, brokers = _sent(self.base, demand) or (self.messages, self.brokers)
-        return replace(self, wishes=wishes or self.wishes, messages=messages, brokers=brokers)
+        rate = float(demand.interest.rates.sum()) or self.rate
+        now = replace(self, wishes=wishes or self.wishes, rate=rate)
+        sent = _sent(self.base, demand)
+        if sent is None or demand.time <= self.time:
+            return now
+        return replace(now, messages=sent[0], brokers=sent[1], time=demand.time, past=self._window()[:2])
 
     def improved(self, budget: Budget) -> ContinuedSemantic:
-        """The rules have done already what can be done between two reorganisations."""
-        return self
+        """Planned again, if that changes no more than the budget allows: the rules have done the rest already."""
+        if budget.moves == 0 or budget.joins == 0:
+            return self
+        change = self.change_to(self._anew)
+        within = all(
+            most is None or n <= most for n, most in ((change.moves, budget.moves), (change.joins, budget.joins))
+        )
+        return self._anew if within and self._anew.cost < self.cost else self
 
     def anew(self) -> ContinuedSemantic:
         """Planned again with the settings of the plan; as it is, where no such plan keeps the latency bounds."""
+        return self._anew
+
+    @cached_property
+    def _anew(self) -> ContinuedSemantic:
         base, given = self.base, self.base.parameters
         rendezvous, half_life = str(given.get("rendezvous", "best")), given.get("half_life")
+        messages, brokers, fading = self._window()
+        demand = replace(self._demand(), messages=messages, sources=brokers)
         try:
-            made = make(self._demand(), base.method, base.max_channels, rendezvous, half_life, seed=base.seed)
+            made = make(demand, base.method, base.max_channels, rendezvous, half_life or fading, seed=base.seed)
         except InfeasibleError:
             return self
-        return replace(self, base=replace(made, parameters={**given, **made.parameters, **_bound(base)}))
+        told = {**given, **made.parameters, "half_life": half_life, **_bound(base)}
+        return replace(self, base=replace(made, parameters=told))
+
+    def _window(self) -> tuple[Any, Ints, float | None]:
+        """Past and present messages, the newest last, and how many before the last count half; None: all count."""
+        import pyarrow as pa
+
+        if self.past is None or self.past[0].schema != self.messages.schema:
+            return self.messages, self.brokers, None
+        messages = pa.concat_tables((self.past[0], self.messages))
+        brokers = np.concatenate((self.past[1], self.brokers))
+        low = max(0, messages.num_rows - WINDOW)
+        return messages.slice(low), brokers[low:], float(max(1, self.brokers.size))
 
     def reorganised(self, least: float) -> ContinuedSemantic:
         return self.anew()
@@ -152,13 +189,17 @@ def _wishes_of(plan: SemanticPlan) -> tuple[Wish, ...]:
 
 def _sent(plan: SemanticPlan, demand: Demand) -> tuple[Any, Ints] | None:
     """The messages of a demand and their brokers; None if it has none, or some come from outside the overlay."""
-    if demand.messages is None or "_broker" not in demand.messages.column_names or not demand.messages.num_rows:
+    if demand.messages is None or not demand.messages.num_rows:
+        return None
+    column = next((name for name in SOURCES if name in demand.messages.column_names), None)
+    if column is None:
         return None
     place = _places(plan)
-    names = demand.messages["_broker"].to_pylist()
+    names = demand.messages[column].to_pylist()
     if not set(names) <= place.keys():
         return None
-    return demand.messages.drop_columns(["_broker"]), np.array([place[name] for name in names], np.int64)
+    kept = demand.messages.drop_columns([column]) if column == "_broker" else demand.messages
+    return kept, np.array([place[name] for name in names], np.int64)
 
 
 @lru_cache(maxsize=65_536)
