@@ -15,7 +15,7 @@ from narrowcast.cli.spark import Master, Memory
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
-    from studies import Experiment, Ran
+    from studies import Claim, Experiment, Ran
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
@@ -65,12 +65,13 @@ def reproduce(
     if docs is not None:
         notes.print(f"Written: {write_results(folder, docs, EXPERIMENTS)}")
     if json:
-        print_json({found.name: [{"claim": c.says, "published": c.published, "ours": c.ours, "agrees": c.agrees,
-                                  "why": c.why} for c in found.claims] for found in ran})  # fmt: skip
+        print_json({found.name: [_told(claim) for claim in found.claims] for found in ran})
         return
     claims = [claim for found in ran for claim in found.claims]
     agreed = sum(claim.agrees for claim in claims)
-    output.print(f"{len(claims)} claims: [green]{agreed} agree[/], {len(claims) - agreed} differ. Results in {folder}")
+    some = sum(bool(claim.agrees and claim.reading) for claim in claims)
+    output.print(f"{len(claims)} claims: [green]{agreed - some} agree[/], {some} agree in a reading, "
+                 f"{len(claims) - agreed} differ. Results in {folder}")  # fmt: skip
     if not here:
         output.print(_saved(ran, EXPERIMENTS, master))
 
@@ -138,7 +139,7 @@ def _run(
 
 
 def _show(found: Ran, seconds: float) -> None:
-    rows = [(claim.says, claim.published, claim.ours, "[green]agrees[/]" if claim.agrees else "[yellow]differs[/]")
+    rows = [(claim.says, claim.published, claim.ours, _verdict(claim))
             for claim in found.claims]  # fmt: skip
     output.print(
         table(f"{found.name} ({found.points:,} points, {seconds:.0f} s)", ("claim", "published", "ours", ""), rows)
@@ -146,6 +147,17 @@ def _show(found: Ran, seconds: float) -> None:
     for claim in found.claims:
         if not claim.agrees:
             output.print(f"  differs ({claim.says}): {claim.why or 'why is not known'}", style="dim", markup=False)
+
+
+def _told(claim: Claim) -> dict[str, str | bool]:
+    return {"claim": claim.says, "published": claim.published, "ours": claim.ours, "agrees": claim.agrees,
+            "reading": claim.reading, "why": claim.why}  # fmt: skip
+
+
+def _verdict(claim: Claim) -> str:
+    if not claim.agrees:
+        return "[yellow]differs[/]"
+    return "[green]agrees in a reading[/]" if claim.reading else "[green]agrees[/]"
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ def _run_5(point: Point) -> Rows:
     model = channels.calibrate(*taken.T)
     rows = []
     for h in point["h"]:
-        alone = channels.calibrate(*taken[taken[:, 3] == h].T).at(h)
-        given = {"seed": point["seed"], "h": h, "residual": model.residual}
+        here = channels.calibrate(*taken[taken[:, 3] == h].T)
+        alone, given = here.at(h), {"seed": point["seed"], "h": h, "residual": model.residual, "alone": here.residual}
         for name, price, fitted in zip(("α", "β"), alone, model.at(h), strict=True):
             rows.append({**given, "price": name, "measured": float(price), "fitted": float(fitted)})
     return rows
@@ -54,7 +54,9 @@ def _claims_5(rows: Rows) -> Sequence[Claim]:
         Claim("messages that share a packet cost less to filter", "α and β fall with h",
               f"{told} per message from h = {hs[0]} to {hs[-1]}", whole[hs[-1]] < whole[hs[0]]),
         Claim("α(h) = α0 + α1/h and β(h) = β0 + β1/h fit what a receiver spends", "fit",
-              f"the fit leaves {100 * left:.0f} % (root mean square)", left < 0.35),
+              f"the fit leaves {100 * left:.0f} % (root mean square)", left <= 0.1, "" if left <= 0.1 else
+              f"tested: fitted for each h alone it leaves {100 * mean(rows, 'alone'):.0f} %, so that most of it is how "
+              "unsteady a measurement of a fraction of a second is, not the form in h"),
         Claim(f"α ≈ β at h = {TYPICAL}, so that the second level pays", "α ≈ β ≈ 1", f"β/α = {share:.2f}", near,
               "" if near else "it depends on the implementation, as the paper says: here the middleware drops another "
               "session's packets in C, while messages are decoded and sorted by flow in Python"),

@@ -15,13 +15,18 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One published statement beside what came out here. Where they differ, `why` says what we know about it."""
+    """One published statement beside what came out here. Where they differ, `why` says what was tested about it.
+
+    `reading` names the readings of the workload in which it appears, where the paper leaves it open and it does not
+    appear in all.
+    """
 
     says: str
     published: str
     ours: str
     agrees: bool
     why: str = ""
+    reading: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +52,34 @@ class Experiment:
         """What has to be installed first, as a line; empty if nothing."""
         lacking = {package: extra for package, extra in self.needs.items() if find_spec(package) is None}
         return "; ".join(f"needs {package}: pip install '{extra}'" for package, extra in lacking.items())
+
+
+#: A published number is met within this share of itself.
+NEAR = 0.2
+
+
+def near(ours: float, published: float) -> bool:
+    """Whether a number is within a fifth of the published one.
+
+    >>> near(5.2, 6.4), near(5.0, 6.4)
+    (True, False)
+    """
+    return abs(ours - published) <= NEAR * abs(published) + 1e-12
+
+
+def within(ours: float, low: float, high: float) -> bool:
+    """Whether a number is in the published range, its ends taken as `near` takes a number."""
+    return (1 - NEAR) * low <= ours <= (1 + NEAR) * high
+
+
+def in_readings(says: str, published: str, found: Mapping[str, tuple[str, bool]], why: str = "") -> Claim:
+    """A claim tried in several readings of the workload: what came out in each, and whether it holds there.
+
+    >>> made = in_readings("it grows", "grows", {"small": ("1 to 2", True), "large": ("2 to 2", False)}, "tested: no")
+    >>> made.agrees, made.reading, made.ours
+    (True, 'small', '1 to 2 (small); 2 to 2 (large)')
+    """
+    holds = [reading for reading, (_, ok) in found.items() if ok]
+    everywhere = len(holds) == len(found)
+    ours = "; ".join(f"{told} ({reading})" for reading, (told, _) in found.items())
+    return Claim(says, published, ours, bool(holds), "" if everywhere else why, "" if everywhere else "; ".join(holds))
