@@ -230,3 +230,11 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, capsys) -> N
     folder = write_tables(channels().to_tables(), tmp_path / "plan")
     assert cli.run(["report", str(folder), "--no-sweep", "--out", str(tmp_path / "no" / "r.html")]) == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_a_page_has_no_inline_style_and_its_policy_allows_none(kind: str) -> None:
+    """So that the console, whose policy is as strict, can show the same markup."""
+    text = report_page(PLANS[kind](), None)
+    assert re.findall(r"<[^>]*\sstyle=", text) == []
+    assert "unsafe" not in re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[0]

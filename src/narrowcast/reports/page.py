@@ -15,9 +15,8 @@ from narrowcast.version import __version__
 def page(report: Report) -> str:
     """The report as HTML. The browser itself refuses to load or send anything, whatever a name may hold."""
     style, script = _asset("report.css"), _asset("report.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
-        f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     # Inside a script element only `</` and `<!--` are special; no name may end it.
@@ -41,12 +40,12 @@ def page(report: Report) -> str:
 <p class="brand">narrowcast <span>{e(report.title)}</span></p>
 <h1>{e(report.headline)}</h1>
 <p class="summary">{e(report.summary)}</p>
-<ul class="tiles">{"".join(_tile(tile) for tile in report.tiles)}</ul>
+<ul class="tiles">{"".join(tile_markup(tile) for tile in report.tiles)}</ul>
 </div>
 </header>
 <nav aria-label="Sections"><div class="inner">{links}</div></nav>
 <main id="content" class="inner">
-{"".join(_section(s) for s in report.sections)}
+{"".join(section_markup(s) for s in report.sections)}
 </main>
 <footer class="inner">Made by narrowcast {e(__version__)}. This file holds all it needs; it asks nothing of the network.
 </footer>
@@ -57,18 +56,26 @@ def page(report: Report) -> str:
 """
 
 
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
 def _asset(name: str) -> str:
     return files("narrowcast.reports").joinpath(name).read_text(encoding="utf-8")
 
 
-def _tile(tile: Tile) -> str:
+def tile_markup(tile: Tile) -> str:
+    """A tile as markup."""
     style = ' class="good"' if tile.good else ""
     return f"<li{style}><span>{e(tile.label)}</span><strong>{e(tile.value)}</strong><em>{e(tile.note)}</em></li>"
 
 
-def _section(section: Section) -> str:
+def section_markup(section: Section, under: str = "") -> str:
+    """A section as markup; `under` comes before its id and makes its heading a lower one, inside another page."""
+    name, level = (f"{under}-{section.id}", 3) if under else (section.id, 2)
     lead = f'<p class="lead">{e(section.lead)}</p>' if section.lead else ""
+    body = section.body.replace("<h3>", "<h4>").replace("</h3>", "</h4>") if under else section.body
     return (
-        f'<section id="{e(section.id)}" aria-labelledby="{e(section.id)}-title">'
-        f'<h2 id="{e(section.id)}-title">{e(section.title)}</h2>{lead}{section.body}</section>\n'
+        f'<section id="{e(name)}" aria-labelledby="{e(name)}-title">'
+        f'<h{level} id="{e(name)}-title">{e(section.title)}</h{level}>{lead}{body}</section>\n'
     )

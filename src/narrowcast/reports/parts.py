@@ -79,11 +79,12 @@ def bars(label: str, rows: Sequence[Bar]) -> str:
     """Horizontal bars, in the order given. Text and numbers are text, so no other form of it is needed."""
     lines = []
     for row in rows:
-        width = f"{100 * min(max(row.share, 0.0), 1.0):.2f}"
+        width = f"{100 * min(max(row.share, 0.002), 1.0):.2f}"
         note = f'<span class="note">{e(row.note)}</span>' if row.note else ""
         lines.append(
             f'<li class="{"bar ours" if row.ours else "bar"}"><span class="name">{e(row.name)}</span>'
-            f'<span class="track" aria-hidden="true"><span class="fill" style="width:{width}%"></span></span>'
+            f'<svg class="track" aria-hidden="true" viewBox="0 0 100 1" preserveAspectRatio="none">'
+            f'<rect class="fill" width="{width}" height="1"/></svg>'
             f'<span class="value">{e(row.value)}{note}</span></li>'
         )
     return f'<ul class="bars" data-plot="bars" aria-label="{e(label)}">{"".join(lines)}</ul>'
@@ -93,11 +94,13 @@ def columns_chart(label: str, heights: Sequence[float], titles: Sequence[str], *
     """Upright bars side by side, as many as there are; `left` and `right` stand under the ends."""
     top = max(heights, default=0.0) or 1.0
     marks = "".join(
-        f'<i style="height:{max(100 * height / top, 0.4 if height > 0 else 0):.2f}%" title="{e(title)}"></i>'
-        for height, title in zip(heights, titles, strict=True)
+        f'<rect x="{at}.1" y="{100 - tall:.2f}" width=".8" height="{tall:.2f}"><title>{e(title)}</title></rect>'
+        for at, (height, title) in enumerate(zip(heights, titles, strict=True))
+        for tall in (max(100 * height / top, 0.4 if height > 0 else 0),)
     )
     return (
-        f'<div class="columns" data-plot="columns" role="img" aria-label="{e(label)}">{marks}</div>'
+        f'<svg class="columns" data-plot="columns" role="img" aria-label="{e(label)}" '
+        f'viewBox="0 0 {max(len(heights), 1)} 100" preserveAspectRatio="none">{marks}</svg>'
         f'<div class="ends" aria-hidden="true"><span>{e(left)}</span><span>{e(right)}</span></div>'
     )
 

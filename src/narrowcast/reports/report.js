@@ -1,8 +1,7 @@
 "use strict";
 // The what-if figure: the slider picks a setting, the page says what was worked out for it. No arithmetic here:
 // every sentence and every point was written by narrowcast.
-(() => {
-  const whatif = JSON.parse(document.getElementById("data").textContent).whatif;
+const bindWhatif = (whatif) => {
   const slider = document.getElementById("whatif-setting");
   if (!whatif || !slider) return;
   const series = document.getElementById("whatif-series");
@@ -28,4 +27,8 @@
   slider.addEventListener("input", show);
   if (series) series.addEventListener("change", show);
   show();
-})();
+};
+{
+  const data = document.getElementById("data"); // a report has its data in itself; a console brings it later
+  if (data) bindWhatif(JSON.parse(data.textContent).whatif);
+}

@@ -61,11 +61,11 @@ def parse_whatif(found: Mapping[str, Any], how: str = "") -> Whatif:
     apart = [key for key in others if len({point.get(key) for point in points}) > 1] if crowded else []
     series: dict[str, dict[float, Mapping[str, float]]] = {}
     for point in points:
-        name = ", ".join(f"{number(point[key])} {_words(key)}" for key in apart if key in point)
+        name = ", ".join(f"{number(point[key])} {words_of(key)}" for key in apart if key in point)
         series.setdefault(name, {})[point[x]] = point
     given = found.get("present")
     here = ", ".join(
-        f"{number(float(given[key]))} {_words(key)}" for key in apart if isinstance(given, Mapping) and key in given
+        f"{number(float(given[key]))} {words_of(key)}" for key in apart if isinstance(given, Mapping) and key in given
     )
     # The present's own line comes first: it is the one in view.
     names = sorted(series, key=lambda name: name != here)
@@ -84,7 +84,7 @@ def whatif_section(
     """
     relative = all("relative" in point for _, line in whatif.series for point in line)
     key = "relative" if relative else "cost"
-    words = _words(whatif.x)
+    words = words_of(whatif.x)
     show = percent if relative else number
     at = _start(whatif)
     ours = relative_cost if relative else cost
@@ -116,7 +116,7 @@ def whatif_section(
         f"{_controls(whatif, words, at)}"
         f'<output id="whatif-answer" for="whatif-setting">{e(data[0][at]["says"])}</output>'
         f"<figure>{plots}</figure>"
-        + folded("As a table", table([_words(c) for c in columns], rows, numbers=[_words(c) for c in columns]))
+        + folded("As a table", table([words_of(c) for c in columns], rows, numbers=[words_of(c) for c in columns]))
     )
     lead = f"Move the slider to ask what another number of {words} would give. {whatif.how}".strip()
     return Section("what-if", "What if", body, lead), data
@@ -147,7 +147,7 @@ def _told(
     point: Mapping[str, float], whatif: Whatif, words: str, key: str, ours: float | None, measure: str, unit: str
 ) -> dict[str, str]:
     """The sentence for a setting, and the setting alone for who hears the slider instead of seeing it."""
-    others = [f"{number(v)} {_words(k)}" for k, v in point.items() if k not in (whatif.x, *RESULTS)]
+    others = [f"{number(v)} {words_of(k)}" for k, v in point.items() if k not in (whatif.x, *RESULTS)]
     setting = f"{number(point[whatif.x])} {words}" + (f" and {', '.join(others)}" if others else "")
     result = f"{unit} {number(point['cost'])}"
     if "relative" in point:
@@ -182,5 +182,6 @@ def _numeric(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _words(key: str) -> str:
+def words_of(key: str) -> str:
+    """What people call a setting."""
     return key.replace("_", " ") if key != "k" else "filters"
