@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from narrowcast.errors import InputError
+from narrowcast.model.text_files import check_text
 
 READABLE = (".parquet", ".csv", ".jsonl", ".json", ".ndjson")
 #: What text files may be packed with: Spark and Arrow unpack them by this ending.
@@ -124,6 +125,7 @@ def _read(source: Path, name: str) -> Any:
         )
     if source.stat().st_size == 0:
         raise InputError(f"{source}: the file is empty (the {name} table)", name=name, hint="a header is needed")
+    check_text(source, name)
     try:
         return _READERS[Path(form).stem if form.endswith(PACKINGS) else form](source)
     except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
