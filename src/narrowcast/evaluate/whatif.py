@@ -197,12 +197,35 @@ def _run(
         min(workers, len(grid)), mp_context=get_context("spawn"), initializer=_keep, initargs=(plan, family_of)
     )
     try:
-        futures: list[Future[Point]] = [pool.submit(_kept_point, settings, time_limit) for settings in grid]
+        with _ctrl_c_is_ours():
+            futures: list[Future[Point]] = [pool.submit(_kept_point, settings, time_limit) for settings in grid]
         for done, _ in enumerate(as_completed(futures)):
             told(done + 1, len(grid))
         return [future.result() for future in futures]
+    except KeyboardInterrupt:
+        for process in list((pool._processes or {}).values()):
+            process.terminate()  # nobody waits for what they are planning
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _ctrl_c_is_ours() -> Iterator[None]:
+    """Processes started inside do not hear Ctrl-C, not even while they are starting; we do, right after."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which they inherit
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.signal(signal.SIGINT, before)
+    if heard:
+        raise KeyboardInterrupt
 
 
 _FAMILY: list[Family] = []
