@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test lint check nightly soak bench lock clean
+.PHONY: help setup demo test lint docs dist check nightly soak bench lock clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -13,11 +13,16 @@ setup: $(STAMP)  ## make .venv with every part, and find or provide Java
 
 $(STAMP): requirements.lock pyproject.toml tools/provide-java
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "narrowcast needs Python 3.11 or newer; say which with PYTHON=python3.12"; exit 2; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	tools/provide-java $(BIN)
+	@echo "Setting up .venv with $$($(PYTHON) --version): once, and again when requirements.lock changes"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "Installing $$(grep -c == requirements.lock) packages, about 2 GB with Spark and Java: a few minutes"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@tools/provide-java $(BIN)
+	@echo "Keeping Spark's classes for quick starts: half a minute"
+	-@$(BIN)/python -m narrowcast.data.spark.fast_start
 	@touch $(STAMP)
+	@echo "Ready: . .venv/bin/activate puts narrowcast on the path"
 
 demo: setup  ## the main job on embedded defaults
 	$(BIN)/narrowcast demo
@@ -29,6 +34,15 @@ lint: setup  ## style, types, rooms
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+docs: setup  ## the documentation site, into site/; a broken link stops it
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "site/index.html is ready; to search in it: $(BIN)/python -m http.server -d site"
+
+dist: setup  ## wheel and source archive, into dist/; HOME_URL=https://... fills in links for package indexes
+	rm -rf dist
+	NARROWCAST_HOME_URL=$(HOME_URL) $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist .
+	@ls dist
 
 check: lint  ## style, types, rooms, and the quick tests that need neither Java nor engines
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not nightly and not soak and not spark and not engines and not slow'
@@ -46,5 +60,5 @@ lock: setup  ## pin every dependency again, with hashes
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev --generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml -o requirements.lock
 
 clean:  ## remove what was built
-	rm -rf $(VENV) dist build artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+	rm -rf $(VENV) dist build site artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
