@@ -1,0 +1,54 @@
+"""The documentation site builds without a warning, is complete, and asks nothing of any other host."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import narrowcast as nc
+from narrowcast.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]
+    env = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 80
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        loads = re.findall(r"<(?:script|img|iframe|source)[^>]+src=\"(?:https?:)?//[^\"]+", text)
+        loads += re.findall(r"<link[^>]+href=\"(?:https?:)?//[^\"]+", text)
+        assert loads == [], page.name
+        assert 'class="mermaid"' not in text  # the theme would fetch the program that draws it
+
+
+def test_every_command_and_every_public_name_has_its_place_in_the_reference(site: Path) -> None:
+    text = (site / "reference" / "commands.html").read_text(encoding="utf-8")
+    for name in typer.main.get_command(app).commands:  # type: ignore[attr-defined]
+        assert f'id="narrowcast-{name}"' in text, name
+    assert "NARROWCAST_SYSTEM" in text
+    text = (site / "reference" / "python.html").read_text(encoding="utf-8")
+    for name in nc.__all__:
+        assert f'id="nc{name.lower()}"' in text or name == "__version__", name
+
+
+def test_every_page_under_docs_is_in_the_navigation() -> None:
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").glob("*.md"):
+        assert f": {page.name}" in listed, page.name
