@@ -120,7 +120,7 @@ def test_a_full_folder_is_never_written_over(tmp_path: Path, capsys) -> None:
 
 
 def test_an_interface_that_is_not_there_is_named_before_measuring(capsys) -> None:
-    assert cli.run(["calibrate", "--interface", "nope0"]) == 1
+    assert cli.run(["calibrate", "--interface", "nope0"]) == 3
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert "interface nope0 does not exist" in lines[0]

@@ -40,5 +40,5 @@ def test_one_thing_is_explained_at_a_time(tmp_path: Path, capsys: Any) -> None:
     assert cli.run(["explain", str(tmp_path / "plan")]) == 2
     assert "explain needs exactly one of --flow" in capsys.readouterr().err
     assert cli.run(["explain", str(tmp_path / "plan"), "--flow", "nothing"]) == 2
-    assert cli.run(["explain", str(tmp_path / "plan"), "--node", "v0"]) == 1
+    assert cli.run(["explain", str(tmp_path / "plan"), "--node", "v0"]) == 3
     assert "no node to explain" in capsys.readouterr().err

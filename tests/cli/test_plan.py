@@ -73,7 +73,7 @@ def test_bad_rows_are_set_aside_beside_the_plan(market: Path, tmp_path: Path, ca
 
 def test_a_limit_that_cannot_be_kept_is_a_failure_that_names_it(market: Path, capsys) -> None:
     tables = [str(market / "flows.csv"), str(market / "interest.csv")]
-    assert cli.run(["plan", "channels", *tables, "--groups", "5", "--rate-per-group", "0.001"]) == 1
+    assert cli.run(["plan", "channels", *tables, "--groups", "5", "--rate-per-group", "0.001"]) == 3
     assert "rate_per_group" in capsys.readouterr().err.replace("rate per group", "rate_per_group")
 
 

@@ -39,6 +39,6 @@ def test_a_bad_option_and_a_limit_are_one_line_each(folder: Path, tmp_path: Path
     assert "--base-address 10.0.0.0/8" in told
     assert "--ttl 999" in told
     assert told.count("\n") == 1
-    assert cli.run([*command, "--memberships", "1"]) == 1
+    assert cli.run([*command, "--memberships", "1"]) == 3
     assert "igmp_max_memberships" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

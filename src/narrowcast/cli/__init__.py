@@ -1,6 +1,7 @@
 """The command line: a face with no logic of its own.
 
-Exit codes: 0 done, 1 failed, 2 bad input (one line: what, where, how to fix it), 130 stopped by Ctrl-C.
+Exit codes: 0 done; 1 done, and the answer is no (an unsound plan, something in the way); 2 bad input (one line: what,
+where, how to fix it); 3 it could not be done; 4 a fault in narrowcast; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from typing import Any
 
 from narrowcast.errors import InputError, NarrowcastError, ProfileError
 
-STOPPED = 130
+BAD_INPUT, IMPOSSIBLE, FAULT, STOPPED = 2, 3, 4, 130
+#: The extra that brings a package.
+EXTRAS = {
+    "cryptography": "runtime", "cyclonedds": "dds", "matplotlib": "plots", "nats": "runtime", "pandas": "spark",
+    "plotly": "plots", "prometheus_client": "console", "pyspark": "spark", "starlette": "console",
+    "topohub": "topologies", "uvicorn": "console", "zmq": "runtime",
+}  # fmt: skip
+VERBOSE = ("-v", "--verbose")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -26,9 +34,9 @@ def run(arguments: Sequence[str], app: Any = None, name: str = "narrowcast") -> 
 
     if app is None:
         from narrowcast.cli.app import app
-        from narrowcast.cli.renamed import with_new_names
+        from narrowcast.cli.arguments import with_new_names
 
-        arguments = with_new_names(arguments)
+        arguments = verbose_first(with_new_names(arguments))
 
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
@@ -39,20 +47,57 @@ def run(arguments: Sequence[str], app: Any = None, name: str = "narrowcast") -> 
     except usage_error as error:
         return _usage(error, arguments)
     except ProfileError as error:
-        code = _complain(str(error), 2)
+        code = _complain(str(error), BAD_INPUT)
         if sys.stderr.isatty() and error.position is not None:
             print(error.pointer(), file=sys.stderr)
         return code
     except InputError as error:
-        return _complain(str(error), 2)
+        return _complain(str(error), BAD_INPUT)
     except NarrowcastError as error:
-        return _complain(str(error), 1)
+        return _complain(str(error), IMPOSSIBLE)
+    except ModuleNotFoundError as error:
+        return _missing(error, arguments)
     except (KeyboardInterrupt, typer.Abort):
         return _stopped()
     except BrokenPipeError:
         return _unread()
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{where}{error.strerror or error}", IMPOSSIBLE)
     except SystemExit as error:  # click's own answer to a closed pipe
         return _unread() if error.code == 1 else int(error.code or 0)
+    except Exception:
+        return _fault()
+
+
+def verbose_first(arguments: Sequence[str]) -> list[str]:
+    """The same arguments with -v, wherever it stood, where it is understood: before the command.
+
+    >>> verbose_first(["check", "plan", "-v"]), verbose_first(["match", "--", "-v"])
+    (['-v', 'check', 'plan'], ['match', '--', '-v'])
+    """
+    words = list(arguments)
+    end = words.index("--") if "--" in words else len(words)
+    rest = [word for word in words[:end] if word not in VERBOSE]
+    return [*(["-v"] if len(rest) < end else []), *rest, *words[end:]]
+
+
+def _missing(error: ModuleNotFoundError, arguments: Sequence[str]) -> int:
+    """A package that an extra brings is named with it; any other is a fault."""
+    package = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(package)
+    if extra is None:
+        return _fault()
+    command = next((word for word in arguments if not word.startswith("-")), "this command")
+    what = f"narrowcast {command} needs {package}, which is not installed: pip install 'narrowcast[{extra}]'"
+    return _complain(what, IMPOSSIBLE)
+
+
+def _fault() -> int:
+    import traceback
+
+    traceback.print_exc()
+    return _complain("a fault in narrowcast itself; please report it with the lines above", FAULT)
 
 
 def _unread() -> int:
@@ -76,4 +121,4 @@ def _usage(error: BaseException, arguments: Sequence[str]) -> int:
     context = getattr(error, "ctx", None)
     command = getattr(context, "command_path", "narrowcast")
     text = str(getattr(error, "format_message", lambda: str(error))()).rstrip(".")
-    return _complain(f"{text} (see {command} --help)", 2)
+    return _complain(f"{text} (see {command} --help)", BAD_INPUT)

@@ -43,7 +43,7 @@ def check(
 
         narrowcast check plan --messages messages.parquet --subscriptions subscriptions.parquet
     """
-    from narrowcast.cli.spark import columns
+    from narrowcast.cli.arguments import columns
     from narrowcast.model.folder import read_tables
     from narrowcast.plans.verbs import check_tables
 

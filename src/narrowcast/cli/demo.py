@@ -17,7 +17,7 @@ import typer
 from rich.markup import escape
 
 from narrowcast.cli.demo_live import live
-from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, text
+from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, text, working
 from narrowcast.cli.plan.channels import ways_table
 from narrowcast.errors import InputError
 
@@ -54,7 +54,7 @@ def demo(
     plan = _channels(folder, seed)
     tables = plan.to_tables()
     result["channels"] = {"cost": tables.cost, "baselines": tables.baselines, "lower_bound": tables.lower_bound}
-    _tell(json, _show_channels, plan)
+    _tell(json, _show_channels, plan, result["matching"])
     result["filters"] = _filters(seed)
     _tell(json, _show_filters, result["filters"])
     result["queries"] = _queries(seed)
@@ -95,7 +95,10 @@ def _tell(json: bool, show: Callable[..., None], *what: Any) -> None:
 
 @contextmanager
 def _step(what: str) -> Iterator[None]:
-    with notes.status(what):
+    """What is being done, on standard error: while it lasts on a terminal, as a line elsewhere."""
+    if not notes.is_terminal:
+        notes.print(f"{what} …")
+    with working(what):
         yield
 
 
@@ -209,7 +212,7 @@ def _show_measured(found: dict[str, Any]) -> None:
     )
 
 
-def _show_channels(plan: ChannelsPlan) -> None:
+def _show_channels(plan: ChannelsPlan, matching: dict[str, Any]) -> None:
     output.print(
         f"[bold]{GROUPS} multicast groups, {SESSIONS} sessions.[/] Planned and checked: whoever wants a symbol is in "
         f"its group, each message goes out once, and {1 - plan.cost.relative:.0%} of flooding's waste is gone."
@@ -217,8 +220,10 @@ def _show_channels(plan: ChannelsPlan) -> None:
     output.print(ways_table(plan.cost.relative, {name: found.terms for name, found in plan.baselines.items()}))
     copies = plan.baselines["unicast"].sent / (plan.baselines["perfect multicast"].sent or 1.0)
     output.print(
-        f"Groups carry whole symbols, so here everybody who may want some of a symbol counts for all of it: "
-        f"{copies:.1f} copies by unicast, where the profiles themselves ask for fewer. The edge drops the rest.",
+        "Waste is what desks receive and throw away, flooding's being 100%; sent is how often the sender sends a "
+        f"message. Unicast sends {copies:.1f} copies here and {matching['copies_by_unicast']:.1f} above, and both are "
+        "right: above, each profile was held against each message, its price included. Groups carry whole symbols, "
+        "so here whoever may want some of a symbol counts for all of it, and the edge drops the rest.",
         style="dim",
     )
 

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from narrowcast.cli.output import AsJson, notes, output, print_json, table
 from narrowcast.errors import PlanError
+from narrowcast.model.quantity import quantity
 
 if TYPE_CHECKING:
     from narrowcast.evaluate.migration import Migration, Step
@@ -134,7 +135,7 @@ def _headline(found: Migration) -> str:
     if before is None or after is None:
         return f"from a {found.old.kind} plan to a {found.new.kind} plan"
     share = f" ({after / before - 1:+.1%})" if before else ""
-    return f"{'cost' if term == 'total' else term + ' cost'} {before:,.6g} → {after:,.6g}{share}"
+    return f"{'cost' if term == 'total' else term + ' cost'} {quantity(before)} → {quantity(after)}{share}"
 
 
 def _show_filters(found: Migration) -> None:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from narrowcast.cli.output import AsJson, output, print_json, table, text
 from narrowcast.errors import InputError
+from narrowcast.model.quantity import quantity
 
 if TYPE_CHECKING:
     from narrowcast.evaluate.explanation import Explanation
@@ -26,6 +27,7 @@ def explain(
     channel: Annotated[int | None, typer.Option(help="A channel: a session, or a set of merged queries.")] = None,
     node: Annotated[str | None, typer.Option(help="A node of the tree (filters).")] = None,
     query: Annotated[str | None, typer.Option(help="A query, by its name, or as 'name of client'.")] = None,
+    site: Annotated[str | None, typer.Option(help="A site (network): what one more group would save.")] = None,
     top: Annotated[int, typer.Option(min=1, help="How many rows of each list to show.")] = 10,
     json: AsJson = False,
 ) -> None:
@@ -44,7 +46,7 @@ def explain(
     from narrowcast.plans.verbs import explain as explained
 
     asked = {"flow": flow, "subscriber": subscriber, "group": group, "session": session, "channel": channel,
-             "node": node, "query": query}  # fmt: skip
+             "node": node, "query": query, "site": site}  # fmt: skip
     given = [(what, name) for what, name in asked.items() if name is not None]
     if len(given) != 1:
         options = ", ".join(f"--{what}" for what in asked)
@@ -88,7 +90,7 @@ def _show_choices(found: Explanation, top: int) -> None:
     else:
         share = f" ({best.change / found.cost:+.2%})" if found.cost else ""
         word = "more" if best.change > 0 else "less"
-        output.print(f"Next best: {escape(best.what)}, which would cost {abs(best.change):,.4g} {word}{share}")
+        output.print(f"Next best: {escape(best.what)}, which would cost {quantity(abs(best.change))} {word}{share}")
 
 
 def _without_empty(
@@ -102,7 +104,7 @@ def _without_empty(
 
 def _change(change: float, cost: float) -> str:
     """A difference in cost; rounding is none."""
-    return "" if abs(change) <= 1e-9 * max(abs(cost), abs(change + cost)) else f"{change:+,.4g}"
+    return "" if abs(change) <= 1e-9 * max(abs(cost), abs(change + cost)) else quantity(change, signed=True)
 
 
 def _words(name: str) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from narrowcast.model.quantity import quantity
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
@@ -59,8 +62,18 @@ def text(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+        return quantity(value)
     return str(value)
+
+
+@contextmanager
+def working(what: str, most_s: float | None = None) -> Iterator[Callable[[float], None]]:
+    """What is being done and for how long, on standard error; what it gives is called with the best cost so far."""
+    limit = "" if most_s is None else f" of {most_s:g} s"
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), TextColumn(limit))
+    with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda best: bar.update(task, description=f"{what}: best so far {text(best)}")
 
 
 def progress() -> Progress:

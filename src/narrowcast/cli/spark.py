@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from narrowcast.cli.arguments import pairs
 from narrowcast.cli.output import notes, progress, text
 from narrowcast.errors import InputError
 
@@ -16,8 +17,13 @@ if TYPE_CHECKING:
     from narrowcast.data.spark.output import TableStep
     from narrowcast.data.spark.progress import TaskReporter
 
-Master = Annotated[str, typer.Option(help="Where Spark runs: local[*], local[4] or spark://host:port.")]
-Memory = Annotated[str, typer.Option(help="Memory of Spark's driver, such as 4g; on local[…] of all Spark.")]
+Master = Annotated[
+    str, typer.Option(envvar="NARROWCAST_MASTER", help="Where Spark runs: local[*], local[4] or spark://host:port.")
+]
+Memory = Annotated[
+    str,
+    typer.Option(envvar="NARROWCAST_MEMORY", help="Memory of Spark's driver, such as 4g; on local[…] of all Spark."),
+]
 Explain = Annotated[bool, typer.Option("--explain", help="Print each step's rows and seconds as it is done.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result of the same name.")]
 
@@ -45,22 +51,12 @@ def say(step: TableStep) -> None:
     notes.print(f"{step.table:<26} {text(step.rows):>14} rows {step.seconds:>9.2f} s", soft_wrap=True)
 
 
-def columns(given: str | None) -> tuple[str, ...] | None:
-    """A comma-separated list of column names."""
-    if given is None:
-        return None
-    names = tuple(name.strip() for name in given.split(","))
-    if not all(names):
-        raise InputError(f"columns must be names such as symbol,venue, got {given!r}", name="key", got=given)
-    return names
-
-
 def types(given: list[str] | None) -> dict[str, str] | None:
     """`name=type` pairs, the types as Spark calls them."""
     from narrowcast.data.ingest.types import NAMES, attribute_types
 
     found = {}
-    for pair in given or []:
+    for pair in pairs(given):
         name, _, kind = pair.rpartition("=")
         if not name or not kind:
             raise InputError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from narrowcast.cli.arguments import numbers
 from narrowcast.cli.output import AsJson, notes, output, print_json, progress, table, text
 from narrowcast.errors import InputError, PlanError
 
@@ -42,6 +43,13 @@ def whatif(
     link_delay: Annotated[str | None, _list("Delays of a link (filters for delay)")] = None,
     max_channels: Annotated[str | None, _list("Numbers of channels (semantic)")] = None,
     latency_bound: Annotated[str | None, _list("Delays allowed to every subscriber (semantic)")] = None,
+    channels: Annotated[str | None, _list("Numbers of channels on the backbone (network)")] = None,
+    filters: Annotated[str | None, _list("Numbers of brokers that filter (network)")] = None,
+    joins_per_host: Annotated[str | None, _list("Groups that a host may join (network)")] = None,
+    price_cpu: Annotated[str | None, _list("Prices of a CPU hour (network)")] = None,
+    price_send: Annotated[str | None, _list("Prices of a million copies (network)")] = None,
+    price_filter: Annotated[str | None, _list("Prices of a filter for an hour (network)")] = None,
+    price_group: Annotated[str | None, _list("Prices of a group for an hour (network)")] = None,
     time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds to plan each point.")] = 10.0,
     workers: Annotated[int, typer.Option(min=1, help="The number of processes to plan in.")] = 2,
     out: Annotated[
@@ -70,9 +78,12 @@ def whatif(
         "groups": groups, "sessions": sessions, "joins_per_subscriber": joins_per_subscriber,
         "rate_per_group": rate_per_group, "cap": cap, "k": k, "alpha": alpha, "beta": beta, "w1": w1, "w2": w2,
         "w3": w3, "km": km, "kt": kt, "ku": ku, "filter_delay": filter_delay, "link_delay": link_delay,
-        "max_channels": max_channels, "latency_bound": latency_bound,
+        "max_channels": max_channels, "latency_bound": latency_bound, "channels": channels, "filters": filters,
+        "joins_per_host": joins_per_host, "price_cpu": price_cpu, "price_send": price_send,
+        "price_filter": price_filter, "price_group": price_group,
     }  # fmt: skip
-    settings = {name: _numbers(name, value) for name, value in given.items() if value is not None}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    settings = {name: numbers(f"--{name.replace('_', '-')}", value) for name, value in chosen.items()}
     if not 1 <= len(settings) <= 2:
         raise InputError("whatif takes one or two settings, as --groups 10,20,50", name="whatif", got=list(settings))
     with progress() as bar:
@@ -94,13 +105,6 @@ def whatif(
     _show(found)
     if out is not None:
         output.print(f"Written to {out}")
-
-
-def _numbers(name: str, value: str) -> list[float]:
-    try:
-        return [float(part) for part in value.split(",") if part.strip()]
-    except ValueError:
-        raise InputError(f"--{name.replace('_', '-')} must be numbers, as 10,20,50, got {value!r}", name=name) from None
 
 
 def _write(found: Sweep, out: Path, overwrite: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from narrowcast.cli.deliver.running import INTERFACE
 from narrowcast.cli.output import AsJson, output, print_json, progress, table
 from narrowcast.errors import InputError
 
@@ -19,7 +20,7 @@ def calibrate(
         typer.Argument(help="A table of measurements: accepted, discarded, cpu, [h]. Default: measure on this host."),
     ] = None,
     seconds: Annotated[float, typer.Option(min=0.2, help="Seconds that each measurement on this host takes.")] = 2.0,
-    interface: Annotated[str, typer.Option(help="The network interface for multicast, on this host.")] = "lo",
+    interface: Annotated[str, typer.Option(envvar=INTERFACE, help="The network interface for multicast.")] = "lo",
     out: Annotated[Path | None, typer.Option(help="Write the measurements made on this host to this CSV file.")] = None,
     h: Annotated[float, typer.Option(min=1, help="Messages per packet (h) that alpha and beta are for.")] = 1.0,
     json: AsJson = False,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json as json_text
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
+from rich.text import Text
 
 from narrowcast.cli.deliver.running import HERE, SystemAt
-from narrowcast.cli.output import AsJson, output, print_json, table
+from narrowcast.cli.output import AsJson, output, print_json, text
 
+EDGES = ("subscriber", "useful/s", "useful", "group", "session", "flow", "profile", "repaired", "lag")
 GROUPS = ("group", "messages/s", "share", "predicted", "members")
-EDGES = (
-    "subscriber", "profiles", "useful/s", "useful", "by group", "by session", "by flow", "by profile", "repaired",
-    "lag",
-)  # fmt: skip
+NODES = ("process", "role", "frames/s", "bytes/s", "trouble")
 ADAPTING = ("kept", "now", "replans", "moves", "joins", "why")
+HEAD = 2  # lines above the rows of a table
 
 
 def top(
@@ -24,10 +24,12 @@ def top(
     seconds: Annotated[float, typer.Option(min=0.5, help="Seconds over which rates are measured.")] = 2.0,
     json: AsJson = False,
 ) -> None:
-    """Show rates, what is useful, what is filtered at which level, repairs and lag; measured / predicted.
+    """Show subscribers, groups and processes: rates, what is useful, what is filtered where, repairs and lag.
 
-    Shares are of all messages sent. "by group": the network kept it away; "by session": the middleware
-    dropped it; "by flow" and "by profile": the edge did. Predicted shares do not know profiles beyond flows.
+    Subscribers come first, those furthest behind before the others. Shares are of all messages sent, measured /
+    predicted: "useful" was delivered; "group": the network kept it away; "session": the middleware dropped it;
+    "flow" and "profile": the edge did. Predicted shares do not know profiles beyond flows. On a terminal the page
+    has as many lines as the terminal; --json has everything.
     """
     import asyncio
 
@@ -53,12 +55,12 @@ async def _run(system: str, once: bool, seconds: float, as_json: bool) -> None:
         if once:
             await _wait(stop, seconds + 2.0)
             found = overview.measured(seconds)
-            print_json(found) if as_json else output.print(*_tables(found), sep="\n")
+            print_json(found) if as_json else output.print(page(found, _height(), output.width))
             return
         with Live(console=output, refresh_per_second=2, screen=output.is_terminal) as live:
             while not stop.is_set():
                 await _wait(stop, 1.0)
-                live.update(_page(overview.measured(seconds)))
+                live.update(page(overview.measured(seconds), _height(), output.width))
     finally:
         await base.close()
 
@@ -71,34 +73,75 @@ async def _wait(stop: Any, seconds: float) -> None:
         await asyncio.wait_for(stop.wait(), seconds)
 
 
-def _page(found: dict[str, Any]) -> Any:
+def _height() -> int | None:
+    """The lines there are, but for the one that the prompt takes."""
+    return output.height - 1 if output.is_terminal else None
+
+
+def page(found: dict[str, Any], height: int | None = None, width: int = 80) -> Any:
+    """What was measured as one page of at most `height` lines; None: as long as it takes."""
     from rich.console import Group
 
-    return Group(*_tables(found))
-
-
-def _tables(found: dict[str, Any]) -> list[Any]:
-    title = f"{found['messages_s']:,.0f} messages/s sent, {len(found['nodes'])} processes, epoch {found['epoch']}"
-    groups = [
-        (g["group"], g["messages_s"], _share(g["share"]), _share(g["predicted"]), g["members"]) for g in found["groups"]
-    ]
-    edges = [_row(edge) for edge in found["edges"]]
+    edges = sorted(found["edges"], key=lambda edge: (-edge["lag"], -edge["repaired"], edge["name"]))
     adapting = found.get("adapting")
-    rows = [tuple(adapting[name] for name in ADAPTING)] if adapting else []
-    nodes = [(n["name"], n["role"], n["frames_s"], n["bytes_s"], n["trouble"]) for n in found["nodes"]]
-    return [
-        table(title, ("process", "role", "frames/s", "bytes/s", "trouble"), nodes, numbers=("frames/s", "bytes/s")),
-        table("Groups", GROUPS, groups, numbers=GROUPS[1:]),
-        table("Subscribers (measured / predicted)", EDGES, edges, numbers=EDGES[1:]),
-        *([table("Adapting", ("cost kept", "cost now", *ADAPTING[2:]), rows, numbers=ADAPTING[:-1])] if rows else []),
+    nodes = sorted(found["nodes"], key=lambda node: (not node["trouble"], node["role"] == "edge", node["name"]))
+    parts: list[tuple[str, tuple[str, ...], list[tuple[object, ...]]]] = [
+        ("Subscribers, most behind first", EDGES, [_row(edge) for edge in edges]),
+        ("Groups", GROUPS, [_group(group) for group in found["groups"]]),
+        ("Processes", NODES, [(n["name"], n["role"], n["frames_s"], n["bytes_s"], n["trouble"]) for n in nodes]),
     ]
+    if adapting:
+        parts.append(("Adapting", ("cost kept", "cost now", *ADAPTING[2:]), [tuple(adapting[n] for n in ADAPTING)]))
+    shown = _rows_each([len(rows) for _, _, rows in parts], None if height is None else height - 1 - HEAD * len(parts))
+    title = f"{found['messages_s']:,.0f} messages/s sent, {len(found['nodes'])} processes, epoch {found['epoch']}"
+    return Group(
+        Text(title, style="bold"), *(_lines(*part, most, width) for part, most in zip(parts, shown, strict=True))
+    )
+
+
+def _rows_each(wanted: list[int], lines: int | None) -> list[int]:
+    """How many rows each table shows: in turn one more, the first ones two, until the lines are used up.
+
+    >>> _rows_each([100, 50, 10], 12), _rows_each([1, 50, 2], 12), _rows_each([3, 2], None)
+    ([6, 3, 3], [1, 9, 2], [3, 2])
+    """
+    if lines is None:
+        return list(wanted)
+    shown = [0] * len(wanted)
+    while sum(shown) < lines and shown != wanted:
+        for at in (0, *range(len(wanted))):
+            if shown[at] < wanted[at] and sum(shown) < lines:
+                shown[at] += 1
+    return shown
+
+
+def _lines(title: str, columns: tuple[str, ...], rows: list[tuple[object, ...]], most: int, width: int) -> Any:
+    """A table of one line per row, without a frame."""
+    from rich.table import Table
+
+    more = "" if most >= len(rows) else f" ({most} of {len(rows):,})"
+    made = Table(title=title + more, title_justify="left", title_style="bold cyan", box=None, pad_edge=False)
+    cells = [[text(cell) for cell in row] for row in rows[:most]]
+    wide = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    wide[0] = max(4, min(wide[0], width - sum(wide[1:]) - 2 * len(wide)))  # names give way, numbers do not
+    for at, column in enumerate(columns):
+        words = at == 0 or column in ("role", "trouble", "why")
+        side: Literal["left", "right"] = "left" if words else "right"
+        made.add_column(column, justify=side, no_wrap=True, overflow="ellipsis", max_width=wide[at])
+    for row in cells:
+        made.add_row(*row)
+    return made
+
+
+def _group(group: dict[str, Any]) -> tuple[object, ...]:
+    share, predicted = _share(group["share"]), _share(group["predicted"])
+    return str(group["group"]), group["messages_s"], share, predicted, group["members"]
 
 
 def _row(edge: dict[str, Any]) -> tuple[object, ...]:
     measured, predicted = edge["measured"], edge["predicted"]
     levels = [_pair(measured.get(level), predicted.get(level)) for level in ("useful", "group", "session", "flow")]
-    rest = (_share(measured.get("profile")), edge["repaired"], edge["lag"])
-    return edge["name"], edge["subscriptions"], edge["useful_s"], *levels, *rest
+    return edge["name"], edge["useful_s"], *levels, _share(measured.get("profile")), edge["repaired"], edge["lag"]
 
 
 def _share(value: float | None) -> str:

@@ -17,7 +17,8 @@ def new_page(width: float, height: float) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UnsupportedError("pictures need matplotlib: install narrowcast[plots]", works=("--json",)) from None
+        told = "pictures need matplotlib, which is not installed: pip install 'narrowcast[plots]'"
+        raise UnsupportedError(told, works=("--json",)) from None
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     for side in ("top", "right"):

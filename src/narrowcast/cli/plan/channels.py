@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table
+from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table, working
 from narrowcast.cli.plan.common import (
     DemandFolder,
     InterestTable,
@@ -110,10 +110,11 @@ def channels(
     if before is not None and not isinstance(before, ChannelsPlan):
         raise InputError(f"--previous must be a channels plan, got a {before.kind} plan", name="previous")
     limits = _limits(wanted.interest, joins_per_subscriber, rate_per_group, pin, apart, moves, new_joins)
-    with notes.status("planning"):
+    with working("planning", time_limit) as best:
         made = plan(
             wanted, groups, sessions, method.value, alpha=alpha, beta=beta, seed=seed, time_limit=time_limit,
             limits=limits if bound or before is not None else None, previous=before,
+            progress=(lambda told: best(told.best)) if method is ChannelMethod.search else None,
         )  # fmt: skip
     made = written(made, out, aside, overwrite=overwrite)
     if picture is not None:

@@ -37,7 +37,7 @@ def read_flows(demand: Path, interest: Path | None, key: str | None, aside: Quar
     """Who wants which flow, from a folder or from two tables."""
     from dataclasses import replace
 
-    from narrowcast.cli.spark import columns
+    from narrowcast.cli.arguments import columns
     from narrowcast.model.intake import read_demand_tables, read_measured
 
     if interest is not None:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from narrowcast.cli.output import AsJson, Seed, notes, output, print_json
+from narrowcast.cli.arguments import numbers
+from narrowcast.cli.output import AsJson, Seed, output, print_json, working
 from narrowcast.cli.plan.common import (
     DemandFolder,
     InterestTable,
@@ -35,8 +36,8 @@ def hybrid(
         typer.Option(help="What goes by unicast: search, none, greedy-flow, greedy-user, greedy-pair, reverse, …"),
     ] = "search",
     weights: Annotated[
-        tuple[float, float, float], typer.Option(help="Prices of receiving, of sending, and of unicast on top.")
-    ] = (1.0, 1.0, 1.0),
+        str, typer.Option(help="Prices of receiving, of sending, and of unicast on top, as 1,1,1.")
+    ] = "1,1,1",
     cap: Annotated[float | None, typer.Option(min=0, max=1, help="Largest share of cost by unicast (0 to 1).")] = None,
     sessions: Annotated[
         int | None,
@@ -68,12 +69,14 @@ def hybrid(
     from narrowcast.model.quarantine import Quarantine
     from narrowcast.plans.channels.hybrid import hybrid as plan
 
+    receiving, sending, extra = numbers("--weights", weights, 3)
     aside = Quarantine(strict=strict)
     wanted = read_flows(demand, interest, key, aside)
-    with notes.status("planning"):
+    with working("planning"):
         made = plan(
-            wanted, groups, channelizer, unicast, weights=weights, cap=cap, seed=seed, sessions=sessions, beta=beta
-        )
+            wanted, groups, channelizer, unicast, weights=(receiving, sending, extra), cap=cap, seed=seed,
+            sessions=sessions, beta=beta,
+        )  # fmt: skip
     made = written(made, out, aside, overwrite=overwrite)
     if picture is not None:
         from narrowcast.cli.pictures.channels import groups_picture

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from narrowcast.cli.arguments import columns
 from narrowcast.cli.output import notes, output, print_json
-from narrowcast.cli.spark import columns, running
+from narrowcast.cli.spark import running
 from narrowcast.errors import UnsupportedError
 
 # Above so many wishes the tables are not read into this process.

@@ -1,0 +1,146 @@
+"""What all commands have in common: lists, environment variables, -v anywhere, exit codes that mean one thing."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import narrowcast as nc
+from narrowcast import cli
+from narrowcast.cli.app import app
+from narrowcast.errors import InfeasibleError, InputError, PlanError, TransportError, UnsupportedError
+
+ERRORS: dict[BaseException, int] = {
+    InputError("x must be y"): 2,
+    PlanError("no plan"): 3,
+    InfeasibleError("too few", budget="groups"): 3,
+    UnsupportedError("not yet"): 3,
+    TransportError("no answer"): 3,
+    PermissionError(13, "Permission denied", "/there"): 3,
+    ModuleNotFoundError("No module named 'pyspark'", name="pyspark.sql"): 3,
+    ModuleNotFoundError("No module named 'nowhere'", name="nowhere"): 4,
+    ZeroDivisionError("division by zero"): 4,
+    KeyboardInterrupt(): 130,
+    BrokenPipeError(): 0,
+}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    interest = nc.Interest.from_pairs([0, 0, 1], [0, 1, 1], [5.0, 2.0])
+    nc.plan(interest, groups=2, sessions=2, method="gf").save(tmp_path / "plan")
+    return tmp_path / "plan"
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: f"{type(error).__name__}-{error}"[:40])
+def test_each_exit_code_means_one_thing(error: BaseException, capfd, monkeypatch) -> None:
+    failing = typer.Typer()
+
+    @failing.command()
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "_unread", lambda: 0)  # it would close our own standard output
+    code = cli.run([], failing)
+    said = capfd.readouterr().err
+    assert code == ERRORS[error]
+    if code in (2, 3, 130):
+        assert said.count("\n") == 1
+        assert said.startswith("narrowcast: ")
+    if code == 4:
+        assert "Traceback" in said
+        assert "please report it" in said
+
+
+def test_a_missing_part_is_named_with_the_extra_that_brings_it_brackets_and_all(capfd) -> None:
+    failing = typer.Typer()
+
+    @failing.command()
+    def measure() -> None:
+        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+
+    assert cli.run([], failing) == 3
+    assert "which is not installed: pip install 'narrowcast[spark]'" in capfd.readouterr().err
+
+
+def test_every_extra_that_is_named_is_declared() -> None:
+    import tomllib
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    for package, extra in cli.EXTRAS.items():
+        brought = [name.replace("-", "_").replace("nats_py", "nats").replace("pyzmq", "zmq") for name in extras[extra]]
+        assert any(name.startswith(package) for name in brought), (package, extra)
+    everything = {name for name in extras if name != "all"}
+    assert extras["all"] == [f"narrowcast[{','.join(name for name in extras if name != 'all')}]"], everything
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_verbose_works_anywhere_on_the_line(place: int, plan: Path, monkeypatch, capsys) -> None:
+    levels: list[int] = []
+    monkeypatch.setattr(logging, "basicConfig", lambda **given: levels.append(given["level"]))
+    words = ["check", str(plan), "--json"]
+    assert cli.run([*words[:place], "-v", *words[place:]]) == 0
+    assert cli.run(words) == 0
+    assert levels == [logging.INFO, logging.WARNING]
+
+
+def test_a_word_after_two_dashes_is_no_option() -> None:
+    assert cli.run(["profile", "--", "-v"]) == 2
+    assert cli.verbose_first(["profile", "--", "-v"]) == ["profile", "--", "-v"]
+
+
+def test_the_system_comes_from_the_environment_and_the_option_wins(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("NARROWCAST_SYSTEM", str(tmp_path / "of-the-environment"))
+    assert cli.run(["down"]) == 2
+    assert "of-the-environment" in capsys.readouterr().err
+    assert cli.run(["down", "--system", str(tmp_path / "of-the-option")]) == 2
+    assert "of-the-option" in capsys.readouterr().err
+    assert cli.run(["adapt"]) == 2
+    assert "of-the-environment" in capsys.readouterr().err
+    monkeypatch.setenv("NARROWCAST_CONFIG", str(tmp_path / "system.toml"))
+    assert cli.run(["preflight"]) == 2
+    assert "system.toml" in capsys.readouterr().err
+
+
+def test_every_command_that_talks_to_a_system_knows_the_variable() -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for name, command in commands.items():
+        for option in getattr(command, "params", ()):
+            if "--system" in option.opts and name != "adapt":
+                assert option.envvar == "NARROWCAST_SYSTEM", name
+            if "--config" in option.opts:
+                assert option.envvar == "NARROWCAST_CONFIG", name
+
+
+def test_lists_have_commas_in_every_command(plan: Path, tmp_path: Path, capsys) -> None:
+    assert cli.run(["whatif", str(plan), "--groups", "1,2", "--workers", "1", "--json"]) == 0
+    assert [point["groups"] for point in json.loads(capsys.readouterr().out)["points"]] == [1, 2]
+    assert cli.run(["whatif", str(plan), "--groups", "1;2"]) == 2
+    assert "--groups must be numbers, as 10,20,50, got '1;2'" in capsys.readouterr().err
+    small = ["--messages", "10", "--subscribers", "5"]
+    assert cli.run(["generate", "market", "--out", str(tmp_path / "m"), *small, "--set", "symbols=300,markets=3"]) == 0
+    capsys.readouterr()
+    market = ["plan", "hybrid", str(tmp_path / "m"), "--groups", "2", "--json"]
+    assert cli.run([*market, "--weights", "1,1,3"]) == 0
+    new = json.loads(capsys.readouterr().out)["cost"]
+    assert cli.run([*market, "--weights", "1", "1", "3"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["cost"] == new
+    assert "write --weights 1,1,3" in told.err
+    assert cli.run([*market, "--weights", "1,1"]) == 2
+    assert "--weights must be 3 numbers, as 1,1,1, got '1,1'" in capsys.readouterr().err
+
+
+def test_the_page_on_the_command_line_has_every_exit_code_and_variable() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    for code in {*ERRORS.values(), 1}:
+        assert f"| {code} |" in page
+    for name in sorted(sys.modules["narrowcast.cli.deliver.running"].__dict__):
+        if name in ("SYSTEM", "CONFIG", "INTERFACE"):
+            assert f"`NARROWCAST_{name}`" in page
