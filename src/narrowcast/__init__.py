@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from narrowcast.deliver.up import up
     from narrowcast.exports import export
     from narrowcast.model import Cost, Demand, Interest, Plan, Topology, Tree
+    from narrowcast.model.network_demand import NetworkDemand
     from narrowcast.plans.channels import api as channels
     from narrowcast.plans.filters import api as filters
     from narrowcast.plans.queries import api as queries
@@ -46,6 +47,7 @@ _NAMES = {
     "connect": "narrowcast.deliver.client.connect",
     "export": "narrowcast.exports",
     "measure": "narrowcast.data.measure",
+    "NetworkDemand": "narrowcast.model.network_demand",
     "up": "narrowcast.deliver.up",
 }
 
@@ -54,6 +56,7 @@ __all__ = [
     "Demand",
     "Interest",
     "Matcher",
+    "NetworkDemand",
     "Plan",
     "Profile",
     "Topology",

@@ -11,6 +11,7 @@ import pytest
 
 import narrowcast as nc
 from narrowcast.errors import InputError
+from narrowcast.model.network_demand import NetworkDemand
 from narrowcast.workloads.tables.write import TABLES
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -21,6 +22,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "overlay": {"brokers": 40},
     "rectangles": {"n": 20},
     "commuter": {"users": 20, "sites": 4, "topics": 10, "wishes": 3},
+    "network": {"sites": 3, "users": 20, "symbols": 100},
 }
 EVERY = pytest.mark.parametrize("kind", nc.workloads.WORKLOADS)
 
@@ -35,6 +37,8 @@ def arrays(made: Any) -> list[Any]:
         return [made.edges, made.cost, made.delay, np.array(made.roles)]
     if isinstance(made, nc.workloads.Commuter):
         return [made.user, made.flow, made.place, made.base, made.leaves, made.returns]
+    if isinstance(made, NetworkDemand):
+        return [made.interest.users, made.host, made.bound, made.multicast, made.source]
     return [made.words, made.flow, made.chance]
 
 

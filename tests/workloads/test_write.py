@@ -32,9 +32,16 @@ COLUMNS = {
     "tree": ("node", "parent"),
     "demand": ("node", "item", "size"),
     "queries": ("query", "client", "profile"),
+    "sites": ("site", "gateway", "groups", "sessions"),
+    "hosts": ("host", "site", "multicast"),
+    "sources": ("flow", "site"),
 }
 EVERY = pytest.mark.parametrize("kind", TABLES)
-SMALL: dict[str, dict[str, Any]] = {"market": {"symbols": 2000}, "overlay": {"brokers": 50}}
+SMALL: dict[str, dict[str, Any]] = {
+    "market": {"symbols": 2000},
+    "overlay": {"brokers": 50},
+    "network": {"sites": 3, "symbols": 200},
+}
 
 
 def written(kind: str, folder: Path, **options: Any) -> dict[str, pa.Table]:

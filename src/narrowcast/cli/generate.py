@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from narrowcast.cli.arguments import pairs
 from narrowcast.cli.output import AsJson, Seed, output, print_json, progress, table
 from narrowcast.errors import InputError
 
@@ -20,6 +21,7 @@ class Workload(StrEnum):
     overlay = "overlay"
     rectangles = "rectangles"
     commuter = "commuter"
+    network = "network"
 
 
 class Format(StrEnum):
@@ -37,7 +39,7 @@ def generate(
     subscribers: Annotated[int | None, typer.Option(min=1, help="The number of subscribers.")] = None,
     format: Annotated[Format, typer.Option(help="The format of the tables.")] = Format.parquet,
     option: Annotated[
-        list[str] | None, typer.Option("--set", help="Any other parameter: NAME=VALUE, as symbols=5000.")
+        list[str] | None, typer.Option("--set", help="Other parameters: NAME=VALUE, as symbols=5000,markets=3.")
     ] = None,
     bad_rows: Annotated[
         float, typer.Option(min=0, max=0.5, help="Add this share of bad rows (0 to 0.5); planted.jsonl lists them.")
@@ -53,12 +55,15 @@ def generate(
     market: trading desks and symbols. mechanical: a middleware cell with nested roles. random: no structure at
     all. tree_demand: users under a multicast tree. overlay: brokers, gateways and clients. rectangles: range queries.
     commuter: people who are at work by day and at home by night; wishes says when each subscription holds.
+    network: a bank with sites on a real backbone, hosts with and without multicast, and market data wanted near home.
 
     Examples:
 
         narrowcast generate market --out market --messages 100000
 
         narrowcast generate market --out small --subscribers 50 --set symbols=2000 --format csv
+
+        narrowcast generate network --out bank --set sites=10 --set symbols=5000
     """
     from narrowcast import workloads
 
@@ -80,7 +85,7 @@ def generate(
             bad_rows=bad_rows,
             overwrite=overwrite,
             progress=show,
-            **dict(map(_setting, option or [])),
+            **dict(map(_setting, pairs(option))),
         )
     if json:
         print_json({name: {"path": w.path, "rows": w.rows, "planted": w.planted} for name, w in made.items()})

@@ -6,6 +6,7 @@ from typing import Any
 from narrowcast.workloads.commuter import Commuter, commuter
 from narrowcast.workloads.market import market
 from narrowcast.workloads.mechanical import mechanical
+from narrowcast.workloads.network import network
 from narrowcast.workloads.overlay import overlay
 from narrowcast.workloads.overlay_clients import OverlayClients, overlay_clients
 from narrowcast.workloads.random import random
@@ -24,6 +25,7 @@ WORKLOADS: dict[str, Callable[..., Any]] = {
     "overlay": overlay,
     "rectangles": rectangles,
     "commuter": commuter,
+    "network": network,
 }
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "complete_tree",
     "market",
     "mechanical",
+    "network",
     "overlay",
     "overlay_clients",
     "random",

@@ -15,6 +15,7 @@ from narrowcast.model.whole_folder import whole_folder
 from narrowcast.workloads.checks import choice, share, whole
 from narrowcast.workloads.tables.commuter import commuter_tables
 from narrowcast.workloads.tables.market import market_tables
+from narrowcast.workloads.tables.network import network_tables
 from narrowcast.workloads.tables.places import overlay_tables, rectangles_tables, tree_demand_tables
 from narrowcast.workloads.tables.plant import Planted, Planter
 from narrowcast.workloads.tables.sink import open_sink
@@ -29,6 +30,7 @@ TABLES: dict[str, Callable[..., list[TableSource]]] = {
     "overlay": overlay_tables,
     "rectangles": rectangles_tables,
     "commuter": commuter_tables,
+    "network": network_tables,
 }
 FORMATS = ("parquet", "csv", "jsonl")
 HEAD = "workload.json"
@@ -69,6 +71,7 @@ def write(
     | tree_demand | subscriptions, messages, tree, demand |
     | overlay | subscriptions, messages, topology, nodes |
     | rectangles | queries, subscriptions, messages |
+    | network | sites, hosts, topology, nodes, sources, subscriptions, messages, flows, interest |
 
     Any size: messages are made and written in batches of 131,072, so memory does not grow with them.
     Everything else the workload's generator takes may be given as an option (`symbols=…`, `model=…`).
