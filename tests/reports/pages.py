@@ -64,4 +64,21 @@ def semantic() -> nc.Plan:
     )
 
 
-PLANS = {"channels": channels, "hybrid": hybrid, "filters": filters, "queries": queries, "semantic": semantic}
+def network() -> nc.Plan:
+    """Three sites of a generated bank; they and their gateways have hostile names."""
+    demand = nc.workloads.network(sites=3, users=20, symbols=60, seed=0)
+    t = demand.topology
+    names = np.array([f"broker {i}" for i in range(t.n_brokers)], object)
+    names[demand.gateway] = HOSTILE[:3]
+    topology = nc.Topology(t.edges, t.cost, t.delay, n_brokers=t.n_brokers, names=names.tolist())
+    return nc.plan(replace(demand, sites=HOSTILE[:3], topology=topology), "network", channels=3)
+
+
+PLANS = {
+    "channels": channels,
+    "hybrid": hybrid,
+    "filters": filters,
+    "queries": queries,
+    "semantic": semantic,
+    "network": network,
+}

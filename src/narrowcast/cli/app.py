@@ -11,8 +11,10 @@ from narrowcast.cli.answer import answer
 from narrowcast.cli.check import check
 from narrowcast.cli.deliver.adapt import adapt
 from narrowcast.cli.deliver.calibrate import calibrate
+from narrowcast.cli.deliver.console import console
 from narrowcast.cli.deliver.publish import publish
 from narrowcast.cli.deliver.roles import broker, coordinator, edge, preflight, source
+from narrowcast.cli.deliver.serve import receive, serve
 from narrowcast.cli.deliver.subscribe import subscribe
 from narrowcast.cli.deliver.top import top
 from narrowcast.cli.deliver.up import down, up
@@ -26,6 +28,7 @@ from narrowcast.cli.measure import measure
 from narrowcast.cli.plan.channels import channels
 from narrowcast.cli.plan.filters import filters
 from narrowcast.cli.plan.hybrid import hybrid
+from narrowcast.cli.plan.network import network
 from narrowcast.cli.plan.queries import queries
 from narrowcast.cli.plan.semantic import semantic
 from narrowcast.cli.profile import profile
@@ -44,7 +47,7 @@ app = typer.Typer(
 )
 
 plan = typer.Typer(help="Make a plan: which way each message goes. One command per kind of plan.", no_args_is_help=True)
-for planner in (channels, hybrid, filters, queries, semantic):
+for planner in (channels, hybrid, filters, queries, semantic, network):
     plan.command()(planner)
 
 START, PLANS, USES, LIVE, ROLES = (
@@ -58,7 +61,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     START: (demo, profile, match, generate, measure),
     PLANS: (check, explain, report, whatif, diff),
     USES: (export, replay, answer, calibrate),
-    LIVE: (up, publish, subscribe, adapt, top, down),
+    LIVE: (up, publish, subscribe, serve, receive, adapt, top, console, down),
     ROLES: (preflight, coordinator, source, broker, edge),
 }
 for panel, commands in COMMANDS.items():
@@ -81,12 +84,19 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Write log lines to standard error.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Write log lines to standard error; works anywhere on the line.")
+    ] = False,
+    log_format: Annotated[
+        str | None,
+        typer.Option(help="How log lines are written: text, or json, an object on each line.", show_envvar=False),
+    ] = None,
 ) -> None:
     import logging
+    import os
 
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(name)s: %(message)s",
-        datefmt="%H:%M:%S",
-    )
+    from narrowcast.deliver.processes.logs import FORMAT, set_up_logs
+
+    if log_format is not None:
+        os.environ[FORMAT] = log_format  # for the processes that `up` starts
+    set_up_logs(logging.INFO if verbose else logging.WARNING)

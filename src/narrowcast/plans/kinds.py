@@ -8,6 +8,7 @@ from narrowcast.plans.kind import Kind
 KINDS: dict[str, Kind] = {
     "channels": Kind("channels", "narrowcast.plans.channels"),
     "filters": Kind("filters", "narrowcast.plans.filters"),
+    "network": Kind("network", "narrowcast.plans.network"),
     "queries": Kind("queries", "narrowcast.plans.queries"),
     "semantic": Kind("semantic", "narrowcast.plans.semantic"),
 }

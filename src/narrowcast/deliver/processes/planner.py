@@ -115,7 +115,8 @@ def with_key(plan: Plan, key: Sequence[str]) -> Plan:
 
 def groups_of(plan: Plan | None, least: int = 256) -> int:
     """How many multicast groups to map: those of the plan, one for what belongs to no flow, and room to re-plan."""
-    used = int(plan.group_of_flow.max(initial=0)) if isinstance(plan, ChannelsPlan) else 0
+    used = getattr(plan, "machine_groups", 0)  # of a network on one machine
+    used = int(plan.group_of_flow.max(initial=0)) if isinstance(plan, ChannelsPlan) else used
     return max(least, used + 2)
 
 
