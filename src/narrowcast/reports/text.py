@@ -6,6 +6,10 @@ import html
 import math
 import re
 
+from narrowcast.model.quantity import quantity as number
+
+__all__ = ["THIN", "e", "number", "percent", "plural", "short", "times"]
+
 THIN = "\u202f"  # narrow no-break space, between a number and its sign or unit
 
 
@@ -22,24 +26,6 @@ def e(value: object) -> str:
     'a[U+202E]b'
     """
     return html.escape(_UNSEEN.sub(lambda found: f"[U+{ord(found.group()):04X}]", str(value)), quote=True)
-
-
-def number(value: float) -> str:
-    """Three digits that matter, thousands apart.
-
-    >>> number(12345.6), number(0.0), number(3.14159), number(0.000123)
-    ('12,346', '0', '3.14', '0.000123')
-    """
-    if not math.isfinite(value):
-        return "–" if math.isnan(value) else f"{'−' if value < 0 else ''}∞"
-    if value == int(value) and abs(value) < 1e15:
-        return f"{int(value):,}"
-    if abs(value) >= 1e15 or abs(value) < 1e-6:
-        return f"{value:.2e}"
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    digits = max(0, 2 - math.floor(math.log10(abs(value))))
-    return f"{value:.{digits}f}"
 
 
 def percent(share: float) -> str:

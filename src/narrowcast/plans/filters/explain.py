@@ -11,6 +11,7 @@ from narrowcast.errors import PlanError
 from narrowcast.evaluate.explanation import Choice, Explanation, Unwanted, place_of, ranked, several, worst
 from narrowcast.model.arrays import Bools, Floats
 from narrowcast.model.plan import Tables
+from narrowcast.model.quantity import quantity
 from narrowcast.plans.filters.judge.carried import CarriedTree, carried, tree_faults
 
 
@@ -43,14 +44,14 @@ def explain_node(plan: Tables, name: str) -> Explanation:
 
 def _headline(read: CarriedTree, v: int, arrives: float, choices: list[Choice], here: bool) -> str:
     name, wanted = read.names[v], float(read.flow[v])
-    start = f"{arrives:.4g} arrives at {name}, {wanted:.4g} of it is wanted below"
+    start = f"{quantity(arrives)} arrives at {name}, {quantity(wanted)} of it is wanted below"
     if here:
-        return f"{start}; the filter there saves {choices[0].change:.4g} of {read.objective}"
+        return f"{start}; the filter there saves {quantity(choices[0].change)} of {read.objective}"
     if not _children(read, v):
         return f"{start}; it is a leaf"
     if not read.able[v]:
         return f"{start}; it cannot host a filter"
-    return f"{start}; a filter there would save {-choices[0].change:.4g} of {read.objective}"
+    return f"{start}; a filter there would save {quantity(-choices[0].change)} of {read.objective}"
 
 
 def _choices(plan: Tables, read: CarriedTree, v: int, cost: float) -> Iterator[Choice]:

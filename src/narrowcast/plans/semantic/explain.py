@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from narrowcast.errors import InputError, PlanError
 from narrowcast.evaluate.explanation import Choice, Explanation, Unwanted, place_of, ranked, several, worst
 from narrowcast.model.plan import Tables
+from narrowcast.model.quantity import quantity
 from narrowcast.plans.semantic.judge.reader import ReadOverlay
 
 MEASURE = "link costs of the window's messages"
@@ -88,7 +89,7 @@ def explain_channel(plan: Tables, number: int) -> Explanation:
         "messages": weight, "cost of its messages": sum(r.weight * case.paid(r, number) for r in rows),
     }  # fmt: skip
     headline = (
-        f"channel {number} ({kind}) carries {weight:.4g} of the window's messages from {root} to "
+        f"channel {number} ({kind}) carries {quantity(weight)} of the window's messages from {root} to "
         f"{several(len(members), 'gateway')}"
     )
     unwanted = [Unwanted(gateway, rate, "not wanted by any client there") for gateway, rate in vain.items()]
@@ -123,9 +124,10 @@ def explain_client(plan: Tables, name: str) -> Explanation:
     wants = {client.profile for client in mine}
     rows = [r for r in case.window if wants & set(r.profiles)]
     over = sorted({c for r in rows for c in r.channels if case.members[c] & set(gateways)})
+    wanted = sum(r.weight for r in rows)
     facts = {
         "gateway": gateways, "profiles": [_short(case.profiles[p]) for p in sorted(wants)][:10],
-        "messages wanted": sum(r.weight for r in rows), "over channels": over[:20],
+        "messages wanted": wanted, "over channels": over[:20],
     }  # fmt: skip
     unwanted = [
         Unwanted(gateway, sum(r.weight for r in case.over(c) if gateway not in case.wanting(r)), f"channel {c}")
@@ -133,7 +135,7 @@ def explain_client(plan: Tables, name: str) -> Explanation:
         for c in case.members
         if gateway in case.members[c]
     ]
-    headline = f"{name} at {', '.join(gateways)} gets {facts['messages wanted']:.4g} of the window's messages"
+    headline = f"{name} at {', '.join(gateways)} gets {quantity(wanted)} of the window's messages"
     return case.explained(f"subscriber {name}", headline, facts, unwanted, ())
 
 

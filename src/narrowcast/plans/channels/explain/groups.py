@@ -12,6 +12,7 @@ from narrowcast.evaluate.columns import constant
 from narrowcast.evaluate.explanation import Choice, Explanation, Unwanted, place_of, ranked, several, worst
 from narrowcast.model.arrays import Ints
 from narrowcast.model.plan import Tables
+from narrowcast.model.quantity import quantity
 from narrowcast.plans.channels.explain.placements import Block, members, taken_out
 from narrowcast.plans.channels.explain.room import Room
 from narrowcast.plans.channels.judge.delivery import Delivery, delivery
@@ -154,12 +155,12 @@ def explain_subscriber(plan: Tables, name: str) -> Explanation:
     facts = {
         "flows wanted": mine.size, "rate wanted": wanted, "groups joined": [case.group(g) for g in joined.tolist()],
         "rate received": received, "rate after its session filter": filtered, "sessions taken": takes.size,
-        "thrown away": received - wanted, "unicast would send": wanted,
+        "thrown away": float(read.rates[foreign].sum()), "unicast would send": wanted,
     }  # fmt: skip
     share = wanted / received if received else 1.0
     headline = (
-        f"{name} joins {several(joined.size, 'group')} and gets {received:.4g} a second, of which it wants "
-        f"{wanted:.4g} ({share:.0%})"
+        f"{name} joins {several(joined.size, 'group')} and gets {quantity(received)} a second, of which it wants "
+        f"{quantity(wanted)} ({share:.0%})"
     )
     choices = []
     for g in joined.tolist():

@@ -11,6 +11,7 @@ import numpy as np
 from narrowcast.evaluate.explanation import Choice, Explanation, Unwanted, place_of, ranked, several, worst
 from narrowcast.model.arrays import Bools, Ints, distinct
 from narrowcast.model.plan import Tables
+from narrowcast.model.quantity import quantity
 from narrowcast.plans.channels.explain.groups import _numbered, _some, _wanting
 from narrowcast.plans.channels.judge.delivery import Delivery, delivery
 from narrowcast.plans.channels.judge.faults import hybrid_cost, weights
@@ -116,11 +117,11 @@ def explain_subscriber(plan: Tables, name: str) -> Explanation:
     facts = {
         "flows wanted": int(mine.sum()), "rate wanted": wanted,
         "groups joined": [case.number(g) for g in joined.tolist()],
-        "rate received": received, "by unicast": alone, "thrown away": received - wanted,
+        "rate received": received, "by unicast": alone, "thrown away": float(read.rates[foreign].sum()),
     }  # fmt: skip
     headline = (
-        f"{name} joins {several(joined.size, 'group')} and gets {received:.4g} a second ({alone:.4g} by unicast), of "
-        f"which it wants {wanted:.4g}"
+        f"{name} joins {several(joined.size, 'group')} and gets {quantity(received)} a second "
+        f"({quantity(alone)} by unicast), of which it wants {quantity(wanted)}"
     )
     group, session, choices = read.group_of_flow, read.session_of_flow, []
     for g in joined.tolist():
