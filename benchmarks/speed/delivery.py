@@ -138,8 +138,8 @@ async def finish(receivers: list[subprocess.Popen[str]]) -> list[dict[str, int]]
     return await asyncio.gather(*(asyncio.to_thread(last, process) for process in receivers))
 
 
-async def narrowcast(folder: Path, h: int, messages: int) -> dict[str, Any]:
-    """One run with aggregation h."""
+async def narrowcast(folder: Path, h: int, messages: int, seal: bool = True) -> dict[str, Any]:
+    """One run with aggregation h, and frames sealed or not."""
     from narrowcast.deliver.client.connect import connect
     from narrowcast.deliver.processes.supervise import Supervisor, local_system
     from narrowcast.model import Interest
@@ -152,7 +152,7 @@ async def narrowcast(folder: Path, h: int, messages: int) -> dict[str, Any]:
     interest = Interest.from_pairs(flow, user, [1.0] * SYMBOLS, flow_names=names)
     plan = write_tables(channels.plan(interest, groups=2, sessions=2, method="gf").to_tables(), folder / "plan")
     supervisor, stop = (
-        Supervisor(local_system(folder / "data", plan, key=("symbol",), messages=h), sync="2m"),
+        Supervisor(local_system(folder / "data", plan, key=("symbol",), messages=h, seal=seal), sync="2m"),
         asyncio.Event(),
     )
     running = asyncio.ensure_future(supervisor.run(stop))
@@ -233,7 +233,7 @@ async def plain(folder: Path, messages: int) -> dict[str, Any]:
         await server.stop()
 
 
-async def everything(messages: int, sizes: list[int], rounds: int) -> None:
+async def everything(messages: int, sizes: list[int], rounds: int, compare: bool) -> None:
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     size = len(json.dumps(row(100), separators=(",", ":")))
     print(f"{messages:,} messages of {size} bytes, {RECEIVERS} receivers, each of half the symbols")
@@ -244,10 +244,12 @@ async def everything(messages: int, sizes: list[int], rounds: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         for turn in range(rounds):
             for h in sizes:
-                folder = Path(name) / f"h{h}-{turn}"
-                folder.mkdir()
-                found[f"narrowcast h={h}"].append(await narrowcast(folder, h, messages))
-                _print(f"narrowcast h={h}", found[f"narrowcast h={h}"][-1])
+                for seal in (True, False) if compare else (True,):
+                    folder = Path(name) / f"h{h}-{turn}-{seal}"
+                    folder.mkdir()
+                    title = f"narrowcast h={h}" if seal else f"no seal h={h}"
+                    found[title].append(await narrowcast(folder, h, messages, seal))
+                    _print(title, found[title][-1])
             folder = Path(name) / f"plain-{turn}"
             folder.mkdir()
             found[PLAIN].append(await plain(folder, messages))
@@ -278,6 +280,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=40_000)
     parser.add_argument("--sizes", default="1,8,64", help="aggregations h to try")
     parser.add_argument("--rounds", type=int, default=1, help="repeat all of it, and show medians")
+    parser.add_argument("--seals", action="store_true", help="also without sealing frames, to see its price")
     parser.add_argument("--receive", nargs=4, help=argparse.SUPPRESS)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -287,7 +290,8 @@ def main() -> None:
         asyncio.run(run(where, int(k), int(count)))
     elif given.inside:
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-        asyncio.run(everything(given.messages, [int(h) for h in given.sizes.split(",")], given.rounds))
+        sizes = [int(h) for h in given.sizes.split(",")]
+        asyncio.run(everything(given.messages, sizes, given.rounds, given.seals))
     else:
         sys.exit(subprocess.run(["unshare", "--net", sys.executable, *sys.argv, "--inside"], check=False).returncode)
 

@@ -133,24 +133,25 @@ def test_a_server_that_is_killed_comes_back_with_everything_and_its_watchers_see
             for n in range(20):
                 await log.append(0, b"entry %d" % n, dedup=f"d{n}")
             await registry.put("list.a", b"1")
-            async with aclosing(registry.watch("list.")) as watch, aclosing(log.tail(0, 19)) as tail:
+            async with aclosing(registry.watch("list.")) as watch, aclosing(log.tail(0, 20)) as tail:
                 assert (await asyncio.wait_for(anext(watch), 5)).data == b"1"
-                assert (await asyncio.wait_for(anext(tail), 5)).sequence == 20
+                assert (await asyncio.wait_for(anext(tail), 5)).sequence == 21
                 assert server.process is not None
                 os.kill(server.process.pid, signal.SIGKILL)
                 server.process.wait(10)
                 with pytest.raises(TransportError):
                     await log.append(0, b"while it is away", dedup="away")
                 await server.start()
-                assert await _at_last(log) == 20
-                assert [e.data for e in (await log.read(0, 0, most=100)).entries] == [
+                assert await _at_last(log) == 21  # one of them begins the generation
+                assert [e.data for e in (await log.read(0, 1, most=100)).entries] == [
                     b"entry %d" % n for n in range(20)
                 ]
-                assert await log.append(0, b"entry 7", dedup="d7") == 8, "the server forgot what it had"
+                assert await log.append(0, b"entry 7", dedup="d7") == 9, "the server forgot what it had"
+                assert len((await log.lineage(0)).born) == 2, "no generation began with the server's second start"
                 await log.append(0, b"entry 20", dedup="d20")
                 await registry.put("list.b", b"2")
                 assert (await asyncio.wait_for(anext(watch), 10)).key == "list.b"
-                assert (await asyncio.wait_for(anext(tail), 10)).sequence == 21
+                assert (await asyncio.wait_for(anext(tail), 10)).sequence == 22
 
     asyncio.run(asyncio.wait_for(run(), 120))
 

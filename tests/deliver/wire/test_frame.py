@@ -21,7 +21,7 @@ from narrowcast.deliver.wire import (
     place,
     sequence_of,
 )
-from narrowcast.deliver.wire.frame import FRAME_BYTES, MESSAGE_BYTES, MOST_BYTES
+from narrowcast.deliver.wire.frame import FRAME_BYTES, MESSAGE_BYTES, MOST_BYTES, SEAL_BYTES
 from narrowcast.errors import InputError
 
 REASONS = {"short", "long", "magic", "version", "kind", "checksum", "length", "order", "text"}
@@ -46,7 +46,7 @@ def resealed(body: bytes) -> bytes:
 def test_a_frame_comes_back_as_it_went(frame: Frame) -> None:
     data = encode(frame)
     assert decode(data) == frame
-    assert len(data) == FRAME_BYTES + sum(MESSAGE_BYTES + len(m[2]) for m in frame.messages)
+    assert len(data) + SEAL_BYTES == FRAME_BYTES + sum(MESSAGE_BYTES + len(m[2]) for m in frame.messages)
 
 
 @given(st.text(max_size=60), u32, u32, st.booleans())
@@ -72,7 +72,7 @@ def test_noise_is_refused_with_a_reason(data: bytes) -> None:
     assert found.reason in REASONS
 
 
-@given(st.sampled_from([b"nc\x02\x01", b"nc\x02\x02", b"nc\x02\x03", b"nc\x02\x07"]), st.binary(max_size=120))
+@given(st.sampled_from([b"nc\x03\x01", b"nc\x03\x02", b"nc\x03\x03", b"nc\x03\x07"]), st.binary(max_size=120))
 def test_noise_with_a_right_head_and_checksum_does_not_raise(head: bytes, rest: bytes) -> None:
     found = decode(resealed(head + rest))
     if isinstance(found, Frame):  # noise may be a frame, but never one that lies
@@ -106,8 +106,8 @@ def test_a_cut_frame_is_refused(frame: Frame, data: st.DataObject) -> None:
         (lambda body: body[:4], "short"),
         (lambda body: body + b"\0", "length"),
         (lambda body: body[:-1], "length"),
-        (lambda body: body[:14] + (2**40).to_bytes(8, "big") + body[22:], "order"),
-        (lambda body: body[:30] + b"\xff\xff" + body[32:], "length"),
+        (lambda body: body[:34] + (2**40).to_bytes(8, "big") + body[42:], "order"),
+        (lambda body: body[:50] + b"\xff\xff" + body[52:], "length"),
     ],
 )
 def test_each_fault_has_its_reason(change, reason) -> None:  # type: ignore[no-untyped-def]

@@ -199,7 +199,7 @@ class Connection:
         async with self._starting:
             if self._client is None:
                 part = Publisher(f"{self.name}-{secrets.token_hex(4)}", self._limits())
-                engines = Engines(self._backbone.log, self._backbone.registry)
+                engines = Engines(self._backbone.numbered, self._backbone.registry)
                 self._client = Driver(part, engines, application=self._told)
                 await self._client.start()
         return self._client
@@ -230,6 +230,7 @@ class Connection:
         async with self._starting:
             if self._edge is None:
                 part = Edge(self.name, self._backbone.system.every_shard, EdgeSettings(), gateway=self._gateway)
+                self._backbone.sealing(part)
                 links = self._backbone.overlay(self.name, self._keys, key=CLIENTS) if self._gateway else None
                 engines = self._backbone.engines(self.name, multicast=self._multicast, overlay=links)
                 self._edge = Driver(part, engines, application=self._told)

@@ -81,7 +81,8 @@ class MessageBatch(Sequence[dict[str, Any]]):
 
     `position` is how far the subscription has got, by shard: stored with what was done about the
     messages, it lets `subscribe(..., position=)` go on exactly there. `gap` is None, or why some
-    messages will not come ("slow", "log"): then there are none in here.
+    messages will not come: "slow", "log" (the log no longer has them) or "restored" (the log went back to an older
+    copy, or was emptied; what was published since then comes). Then there are none in here.
     """
 
     rows: tuple[bytes, ...]

@@ -55,6 +55,7 @@ class WasRead:
     upto: int
     entries: tuple[Entry, ...]
     first: int = 1
+    back: bool = False  # the log went back to before `first`
 
 
 @dataclass(frozen=True, slots=True)

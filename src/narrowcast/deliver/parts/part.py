@@ -10,6 +10,7 @@ from typing import Any
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.effects import Effect
 from narrowcast.deliver.parts.events import Event, Tick
+from narrowcast.deliver.wire import Seal
 
 NEVER = math.inf
 
@@ -25,6 +26,7 @@ class Part:
         self.name = name
         self.wake_at = 0.0
         self.counts: Counter[str] = Counter()
+        self.seal = Seal()  # what its frames are sealed and opened with
         self._effects: list[Effect] = []
         self._requests = 0
         self._started = False

@@ -64,6 +64,7 @@ class Reader:
     blind: bool = False
     head: int = 0  # the furthest place anyone spoke of
     heard: float = 0.0  # when a claim last came in, or the log was last read to its end
+    checked: float = 0.0  # when the log was last read to its end
     hole: float = NEVER  # since when something is missing
     reading: int = 0  # the open request to the log
     read_at: float = NEVER

@@ -20,6 +20,7 @@ class Unopened(Sequence[Message]):
 
     def __init__(self, data: bytes, count: int) -> None:
         self.data, self._count = data, count
+        self.sent = data  # as it came in and goes out: sealed
         self._found: tuple[Message, ...] | None = None
 
     def __len__(self) -> int:
@@ -63,8 +64,9 @@ def glance(data: bytes) -> Frame | Attach | Pulse | Malformed:
     """
     if not HEAD.size <= len(data) <= MOST_BYTES or data[3] != DATA:
         return decode(data)
-    magic, version, _, shard, channel, epoch, after, upto, count = HEAD.unpack_from(data)
+    magic, version, _, _, epoch, channel, _, shard, born, after, upto, count = HEAD.unpack_from(data)
     if magic != MAGIC or version != VERSION or after > upto or crc32(data) != WHOLE:
         return decode(data)
     messages = cast(tuple[Message, ...], Unopened(data, count))
-    return Frame(shard, channel, epoch, after, upto, messages)
+    base = born << 64
+    return Frame(shard, channel, epoch, after | base, upto | base, messages)

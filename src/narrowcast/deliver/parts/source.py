@@ -18,7 +18,18 @@ from narrowcast.deliver.parts.node import STEADY, Node
 from narrowcast.deliver.parts.part import NEVER
 from narrowcast.deliver.routing.routing import Routing, nothing
 from narrowcast.deliver.transport import Address, Entry
-from narrowcast.deliver.wire import Batch, Frame, Malformed, Marker, Pulse, decode_entry, decode_payloads, end_of, place
+from narrowcast.deliver.wire import (
+    Batch,
+    Frame,
+    Malformed,
+    Marker,
+    Pulse,
+    decode_entry,
+    decode_payloads,
+    end_of,
+    generation_of,
+    place,
+)
 from narrowcast.deliver.wire.frame import FRAME_BYTES, MESSAGE_BYTES, MOST_BYTES, Message
 from narrowcast.errors import NarrowcastError
 
@@ -145,7 +156,7 @@ class Source(Node):
         if event.after > self.sequence:
             return  # a tail that runs ahead: what lies between has still to be read
         for entry in event.entries:
-            if entry.sequence == self.sequence + 1 and not self._take(entry):
+            if entry.sequence > self.sequence and not self._take(entry):
                 break
         full = event.upto == self.sequence and len(event.entries) >= self.settings.read_most
         self._schedule(now, full)
@@ -158,6 +169,8 @@ class Source(Node):
 
     def _take(self, entry: Entry) -> bool:
         """Deal with one entry; whether to go on, which needs the plan in force."""
+        if generation_of(entry.sequence) != generation_of(self.sequence):
+            self._begin_generation(entry.sequence)
         found = decode_entry(entry.data)
         if isinstance(found, Batch):
             self._route(entry.sequence, found.payloads)
@@ -167,6 +180,16 @@ class Source(Node):
         if isinstance(found, Marker) and found.epoch > self.in_force:
             self._cut_over(found.epoch)
         return self._routing is not None
+
+    def _begin_generation(self, number: int) -> None:
+        """A claim is of one generation: the old one is spoken for to its end, and claims begin again with its heir.
+
+        What lies between, which is nothing but the entry that begins it, edges read from the log: so they learn of it.
+        """
+        self._speak(end_of(self.sequence))
+        self.sequence = number - 1
+        if self._lanes:
+            self._enter(self.in_force)
 
     def _route(self, sequence: int, payloads: tuple[bytes, ...]) -> None:
         """Put each message of an entry into the lanes of its channels."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from narrowcast.deliver.parts.part import Part
 from narrowcast.deliver.processes.drive import Engines
-from narrowcast.deliver.processes.system import KEY, System, agreed
-from narrowcast.deliver.transport import Address, Carrier, Link, Multicast, Overlay, Unicast
+from narrowcast.deliver.processes.system import KEY, System, agreed, new_id
+from narrowcast.deliver.transport import Address, Carrier, FinalError, Link, Multicast, Overlay, Unicast
+from narrowcast.deliver.transport.generations import NumberedLog
 from narrowcast.deliver.transport.nats.link import NatsLink, dial, endpoint
 from narrowcast.deliver.transport.nats.log import NatsLog
 from narrowcast.deliver.transport.nats.registry import NatsRegistry
 from narrowcast.deliver.transport.nats.unicast import NatsUnicast
 from narrowcast.deliver.transport.retry import PATIENCE_S, retried
+from narrowcast.deliver.wire import Seal
 from narrowcast.errors import InputError
 
 DATA = Path(".narrowcast")
@@ -68,7 +71,16 @@ class Backbone:
             from narrowcast.deliver.transport.dds.multicast import DdsMulticast
 
             carriers[Multicast] = DdsMulticast(self.system.multicast)
-        return Engines(self.log, self.registry, carriers)
+        return Engines(self.numbered, self.registry, carriers)
+
+    @property
+    def numbered(self) -> NumberedLog:
+        """The log as parts see it: by numbers that never come back, whatever becomes of its sequence numbers."""
+        return NumberedLog(self.log)
+
+    def sealing(self, part: Part) -> None:
+        """Have a part seal and open frames as this system does."""
+        part.seal = Seal(self.system.number, sealed=self.system.security.seal, name=part.name)
 
     def overlay(self, node: str, keys: Path, *, key: str | None = None, listen: bool = False) -> Carrier | None:
         """The overlay's carrier, where brokers have addresses; without, links go over NATS."""
@@ -120,6 +132,7 @@ async def _on(
         registry = NatsRegistry(link, replicas=replicas)
         await registry.start()
         if found is not None:
+            found = replace(found, id=found.id or await _old_id(registry) or new_id())
             await registry.put(KEY, found.to_toml().encode())
         agreed_on = found or await agreed(registry)
         made = NatsLog(link, replicas=replicas, **log)
@@ -128,3 +141,11 @@ async def _on(
         await link.close()
         raise
     return Backbone(link, made, registry, agreed_on.on(interface))
+
+
+async def _old_id(registry: NatsRegistry) -> str:
+    """The id that a system had at its last start; "" for a new one."""
+    try:
+        return (await agreed(registry)).id
+    except FinalError:
+        return ""

@@ -50,8 +50,9 @@ from narrowcast.deliver.parts.events import (
 from narrowcast.deliver.parts.part import Part
 from narrowcast.deliver.parts.relay import Unopened
 from narrowcast.deliver.routing.routing import Routing
-from narrowcast.deliver.transport import Address, Carrier, ConflictError, FinalError, Log, Multicast, Registry
-from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode, decode_many, encode
+from narrowcast.deliver.transport import Address, Carrier, ConflictError, FinalError, Link, Log, Multicast, Registry
+from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode, decode_many
+from narrowcast.deliver.wire.seal import REFUSED
 from narrowcast.errors import NarrowcastError, TransportError
 
 log = logging.getLogger(__name__)
@@ -159,11 +160,15 @@ class Driver:
         self._set_timer()
 
     def _receive(self, data: bytes) -> None:
-        self._tell_arrived(self._open(data))
+        plain = self.part.seal.open(data)
+        found = plain if isinstance(plain, Malformed) else self._open(plain)
+        if isinstance(found, Frame) and isinstance(found.messages, Unopened):
+            found.messages.sent = data
+        self._tell_arrived(found)
 
     def _tell_arrived(self, found: Frame | Attach | Pulse | Malformed) -> None:
         if isinstance(found, Malformed):
-            self.counts[f"malformed {found.reason}"] += 1
+            self._count_refused(found.reason)
         else:
             if isinstance(found, Frame):
                 self.counts["messages arrived"] += len(found.messages)
@@ -171,8 +176,22 @@ class Driver:
 
     def _receive_many(self, frames: list[bytes]) -> None:
         """What connects is told as one frame: the part has less to do, and learns the same."""
-        for found in decode_many(frames):
+        opened = []
+        for data in frames:
+            plain = self.part.seal.open(data)
+            if isinstance(plain, Malformed):
+                self._count_refused(plain.reason)
+            else:
+                opened.append(plain)
+        for found in decode_many(opened):
             self._tell_arrived(found)
+
+    def _count_refused(self, reason: str) -> None:
+        """What is no frame, and what is one that somebody else made, or made before."""
+        if reason in REFUSED:
+            self.part.counts[reason] += 1
+        else:
+            self.counts[f"malformed {reason}"] += 1
 
     def _set_timer(self) -> None:
         at = self.part.wake_at
@@ -251,7 +270,7 @@ class Driver:
             self._count_sent(address, sum(len(e.what.messages) for e in some if isinstance(e.what, Frame)))
             carrier = self.engines.carriers.get(type(address))
             try:
-                await self._pass_on(carrier, address, [self._bytes(effect.what) for effect in some])
+                await self._pass_on(carrier, address, [self._bytes(address, effect.what) for effect in some])
             except NarrowcastError as error:
                 self._count("send failed", error)
         if len(effects) >= TURN:
@@ -266,12 +285,18 @@ class Driver:
             for frame in frames:
                 await carrier.send(address, frame)
 
-    def _bytes(self, what: Frame | Attach | Pulse) -> bytes:
-        """Encoded once however many get it; what is passed on as it came is not encoded at all."""
-        if isinstance(what, Frame) and isinstance(what.messages, Unopened):
-            return what.messages.data
+    def _bytes(self, address: Address, what: Frame | Attach | Pulse) -> bytes:
+        """Encoded once however many get it; what is passed on as it came is not encoded at all.
+
+        What a broker made for one node, or an edge asks of one broker, is sealed for that one.
+        """
+        seal = self.part.seal
+        if (sent := seal.passes(what)) is not None:
+            return sent
+        if isinstance(address, Link):
+            return seal.pack(what, address.node)
         if self._encoded[0] is not what:
-            self._encoded = (what, encode(what))
+            self._encoded = (what, seal.pack(what))
         return self._encoded[1]
 
     def _count_sent(self, address: Address, messages: int) -> None:
@@ -318,8 +343,8 @@ class Driver:
         except TransportError as error:
             self.tell(Failed(effect.request, str(error)))
         else:
-            first = found.first
-            self.tell(WasRead(effect.request, effect.shard, found.after, found.upto, found.entries, first))
+            gone = (found.first, found.back)
+            self.tell(WasRead(effect.request, effect.shard, found.after, found.upto, found.entries, *gone))
 
     async def _locate(self, effect: Locate) -> None:
         try:

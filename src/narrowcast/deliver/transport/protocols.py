@@ -2,8 +2,8 @@
 
 What each must promise, no more:
 
-* `Log`: an acknowledged entry is never lost and never changes its sequence number; numbers ascend by
-  one from 1; the same `dedup` id within the engine's window gives the same number again.
+* `Log`: an acknowledged entry is never lost and never changes its number; numbers ascend, by one within a
+  generation; the same `dedup` id within the engine's window gives the same number again.
 * `Registry`: a write with a stale revision fails; watchers see the last value of every key in the end.
 * `Carrier`: may lose, repeat, reorder and delay frames. It may not alter one unnoticed; the checksum sees to that.
 """
@@ -41,6 +41,7 @@ class Stretch:
     upto: int
     entries: tuple[Entry, ...]
     first: int = 1
+    back: bool = False  # the log went back to before `first`: it was restored from an older copy, or begun anew
 
 
 class Value(NamedTuple):

@@ -1,13 +1,16 @@
-"""A log entry: a batch of messages from one publisher, or the marker of an epoch, as bytes and back.
+"""A log entry: a batch of messages from one publisher, the marker of an epoch, or a birth, as bytes and back.
 
 A marker is how a plan takes effect at a sequence number: the entry's own. Whoever reads the log in
-order meets it at the same place, so no clock and no agreement is needed about when.
+order meets it at the same place, so no clock and no agreement is needed about when. A birth begins a generation of the
+log (`lineage`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from struct import Struct
+from typing import NamedTuple
 from zlib import crc32
 
 from narrowcast.deliver.wire.frame import Malformed
@@ -16,11 +19,12 @@ from narrowcast.errors import InputError
 
 MAGIC = b"nl"
 VERSION = 1
-BATCH, MARKER = 1, 2
+BATCH, MARKER, BIRTH = 1, 2, 3
 
 _START = Struct(">2sBB")
 _BATCH = Struct(">2sBBBQH")
 _MARKER = Struct(">2sBBI")
+_BORN = Struct(">QQ8s")
 _SIZE = Struct(">I")
 ENTRY_BYTES = _BATCH.size + 255 + 2 * _SIZE.size  # what an entry of one message takes beside it, at most
 
@@ -41,7 +45,22 @@ class Marker:
     epoch: int
 
 
-def encode_entry(entry: Batch | Marker) -> bytes:
+class Born(NamedTuple):
+    """A generation: its id, the sequence number of its first entry, and which start of which server it began with."""
+
+    generation: int
+    start: int
+    server: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """From this entry on the log is of the last of these generations; the ones before it are its ancestors."""
+
+    born: tuple[Born, ...]
+
+
+def encode_entry(entry: Batch | Marker | Birth) -> bytes:
     """The bytes of a log entry.
 
     >>> decode_entry(encode_entry(Batch("desk", 4, (b"{}",))))
@@ -49,6 +68,9 @@ def encode_entry(entry: Batch | Marker) -> bytes:
     """
     if isinstance(entry, Marker):
         body = _MARKER.pack(MAGIC, VERSION, MARKER, entry.epoch)
+        return body + _SIZE.pack(crc32(body))
+    if isinstance(entry, Birth):
+        body = _START.pack(MAGIC, VERSION, BIRTH) + b"".join(_BORN.pack(*each) for each in entry.born)
         return body + _SIZE.pack(crc32(body))
     name = publisher_bytes(entry.publisher)
     if len(entry.payloads) > MOST:
@@ -68,7 +90,12 @@ def publisher_bytes(name: str) -> bytes:
     return found
 
 
-def decode_entry(data: bytes) -> Batch | Marker | Malformed:
+def is_birth(data: bytes) -> bool:
+    """Whether an entry claims to be a birth, by its first bytes."""
+    return data[:4] == _START.pack(MAGIC, VERSION, BIRTH)
+
+
+def decode_entry(data: bytes) -> Batch | Marker | Birth | Malformed:
     """What the bytes of a log entry are. Never raises: a foreign entry holds no messages, for every reader alike."""
     if len(data) < _START.size + _SIZE.size:
         return Malformed("short")
@@ -82,9 +109,21 @@ def decode_entry(data: bytes) -> Batch | Marker | Malformed:
         return Malformed("checksum")
     if kind == BATCH:
         return _read_batch(data, len(body))
+    if kind == BIRTH:
+        return _read_birth(data, len(body))
     if kind != MARKER:
         return Malformed("kind")
     return Marker(_MARKER.unpack(body)[3]) if len(body) == _MARKER.size else Malformed("length")
+
+
+def _read_birth(data: bytes, size: int) -> Birth | Malformed:
+    """Generations ascend, and so do their starts; that of the last is not known when it is written."""
+    if size == _START.size or (size - _START.size) % _BORN.size:
+        return Malformed("length")
+    born = tuple(map(Born._make, _BORN.iter_unpack(data[_START.size : size])))
+    before = born[:-1]
+    rising = all(a.generation < b.generation for a, b in pairwise(born))
+    return Birth(born) if rising and all(a.start <= b.start for a, b in pairwise(before)) else Malformed("order")
 
 
 def _read_batch(data: bytes, size: int) -> Batch | Malformed:

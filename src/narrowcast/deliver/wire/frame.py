@@ -1,10 +1,14 @@
 """A frame: everything for one channel in `(after, upto]`, as bytes and back.
 
-    magic version kind | shard channel epoch after upto count | (place flow size)* | payload* | checksum
+    magic version kind system epoch channel plan | shard generation after upto count | (place flow size)* | payload*
+    | checksum
 
-Numbers are big-endian, the checksum is CRC-32 over all before it, little-endian. Whatever cannot be a frame decodes
-to `Malformed` with a reason to count; the decoder never raises, and what it returns is sound: places
-ascend and lie within `(after, upto]`.
+Numbers are big-endian, the checksum is CRC-32 over all before it, little-endian. `system` is the random id of the
+system that a frame belongs to, `plan` the checksum of the plan it was made by: `seal` looks at both, and hides all
+that stands behind them. Places of a frame are of one generation of the log, which stands there once.
+
+Whatever cannot be a frame decodes to `Malformed` with a reason to count; the decoder never raises, and what it returns
+is sound: places ascend and lie within `(after, upto]`.
 """
 
 from __future__ import annotations
@@ -19,23 +23,27 @@ from zlib import crc32
 from narrowcast.errors import InputError
 
 MAGIC = b"nc"
-VERSION = 2
+VERSION = 3
 DATA, ATTACH, PULSE = 1, 2, 3
 MOST_BYTES = 1 << 20
 NO_FLOW = 0xFFFFFFFF
+EVERY = 0xFFFFFFFF  # in place of a channel: the pulse of all of them
 
 _START = Struct(">2sBB")
-HEAD = Struct(">2sBBHIIQQH")
+PREFIX = Struct(">2sBBQIII")  # magic, version, kind, system, epoch, channel, plan: what a seal leaves readable
+HEAD = Struct(">2sBBQIIIHQQQH")
 _MESSAGE = Struct(">QII")
-_ONE = Struct(">2sBBHIIQQHQII")  # the head of a frame and of its only message
-_ATTACH = Struct(">2sBBIIBB")
-_PULSE = Struct(">2sBBHIQQI")
+_ONE = Struct(">2sBBQIIIHQQQHQII")  # the head of a frame and of its only message
+_ATTACH = Struct(">2sBBQIIIBBI")
+_PULSE = Struct(">2sBBQIIIHQQQI")
 _LATELY = Struct(">IQ")
 _CHECK = Struct("<I")  # this way round, the checksum of whatever ends with its checksum is always the same
-FRAME_BYTES = HEAD.size + _CHECK.size  # a frame without messages
+SEAL_BYTES = 12 + 16  # a nonce and a tag
+FRAME_BYTES = HEAD.size + _CHECK.size + SEAL_BYTES  # a frame without messages, sealed
 MESSAGE_BYTES = _MESSAGE.size  # and what each takes beside its payload
 WHOLE = 0x2144DF1C  # the checksum of any frame that is as it was sent
 _DATA = MAGIC + bytes((VERSION, DATA))
+_LOW = 64  # bits of a place without its generation
 _COUNT, _SINGLE = slice(HEAD.size - 2, HEAD.size), b"\0\1"
 
 
@@ -65,12 +73,16 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Attach:
-    """An edge tells its broker that it takes a channel, or no longer does (`on` false)."""
+    """An edge tells its broker that it takes a channel, or no longer does (`on` false).
+
+    `turn`: of the broker's subscriptions, as the edge knows them; only where they climb a tree.
+    """
 
     edge: str
     epoch: int
     channel: int
     on: bool = True
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +107,17 @@ class Malformed:
     reason: str
 
 
-def encode(what: Frame | Attach | Pulse) -> bytes:
-    """The bytes of a frame, an attachment or a pulse.
+def encode(what: Frame | Attach | Pulse, system: int = 0, plan: int = 0) -> bytes:
+    """The bytes of a frame, an attachment or a pulse, of a system and by a plan.
 
     >>> decode(encode(Frame(0, 7, 1, 0, 65537, (Carried(65537, 3, b"{}"),)))).messages
     ((65537, 3, b'{}'),)
     """
     try:
-        body = _body(what)
+        body = _body(what, system, plan)
     except struct_error as error:
         raise InputError(f"a frame's numbers must fit their fields: {error}", name="frame") from None
-    if len(body) + _CHECK.size > MOST_BYTES:
+    if len(body) + _CHECK.size + SEAL_BYTES > MOST_BYTES:
         raise InputError(f"a frame must have at most {MOST_BYTES} bytes, got {len(body)}", name="frame", got=len(body))
     return body + _CHECK.pack(crc32(body))
 
@@ -148,15 +160,22 @@ def decode_many(packets: Iterable[bytes]) -> list[Frame | Attach | Pulse | Malfo
             others.append(decode(data))
             continue
         if data[_COUNT] == _SINGLE and len(data) >= _ONE.size + _CHECK.size:
-            _, _, _, shard, channel, epoch, after, upto, _, at, flow, length = _ONE.unpack_from(data)
-            whole = after < at <= upto and _ONE.size + length + _CHECK.size == len(data)
-            found = [(at, flow, data[_ONE.size : -_CHECK.size])] if whole else _messages(data, 1, after, upto)
+            _, _, _, _, epoch, channel, _, shard, born, after, upto, _, at, flow, length = _ONE.unpack_from(data)
+            if after < at <= upto and _ONE.size + length + _CHECK.size == len(data):
+                born <<= _LOW
+                found: list[Message] | Malformed = [(at | born, flow, data[_ONE.size : -_CHECK.size])]
+            else:
+                born <<= _LOW
+                found = _messages(data, 1, after, upto, born)
         else:
-            _, _, _, shard, channel, epoch, after, upto, count = HEAD.unpack_from(data)
-            found = _messages(data, count, after, upto)
+            _, _, _, _, epoch, channel, _, shard, born, after, upto, count = HEAD.unpack_from(data)
+            born <<= _LOW
+            found = _messages(data, count, after, upto, born)
         if isinstance(found, Malformed):
             others.append(found)
             continue
+        after |= born
+        upto |= born
         key = (shard, channel, epoch)
         run = last.get(key)
         if run is not None and run.upto == after:
@@ -168,10 +187,10 @@ def decode_many(packets: Iterable[bytes]) -> list[Frame | Attach | Pulse | Malfo
     return [Frame(*run.key, run.after, run.upto, tuple(run.messages)) for run in runs] + others
 
 
-def _body(what: Frame | Attach | Pulse) -> bytes:
+def _body(what: Frame | Attach | Pulse, system: int, plan: int) -> bytes:
     if isinstance(what, Frame):
-        return _frame_bytes(what)
-    return _pulse_bytes(what) if isinstance(what, Pulse) else _attach_bytes(what)
+        return _frame_bytes(what, system, plan)
+    return _pulse_bytes(what, system, plan) if isinstance(what, Pulse) else _attach_bytes(what, system, plan)
 
 
 @dataclass(slots=True)
@@ -184,13 +203,17 @@ class _Run:
     messages: list[Message]
 
 
-def _frame_bytes(frame: Frame) -> bytes:
-    head = (frame.shard, frame.channel, frame.epoch, frame.after, frame.upto, len(frame.messages))
+def _frame_bytes(frame: Frame, system: int, plan: int) -> bytes:
+    """Numbers of another generation than the claim's end do not fit, and are refused."""
+    born = frame.upto >> _LOW
+    base = born << _LOW
+    who = (MAGIC, VERSION, DATA, system, frame.epoch, frame.channel, plan)
+    head = (*who, frame.shard, born, frame.after - base, frame.upto - base, len(frame.messages))
     if len(frame.messages) == 1:
         ((at, flow, payload),) = frame.messages
-        return _ONE.pack(MAGIC, VERSION, DATA, *head, at, flow, len(payload)) + payload
-    parts, pack = [HEAD.pack(MAGIC, VERSION, DATA, *head)], _MESSAGE.pack
-    parts += [pack(at, flow, len(payload)) for at, flow, payload in frame.messages]
+        return _ONE.pack(*head, at - base, flow, len(payload)) + payload
+    parts, pack = [HEAD.pack(*head)], _MESSAGE.pack
+    parts += [pack(at - base, flow, len(payload)) for at, flow, payload in frame.messages]
     parts += [message[2] for message in frame.messages]
     return b"".join(parts)
 
@@ -199,13 +222,16 @@ def _read_frame(data: bytes, size: int) -> Frame | Malformed:
     """The frame in the first `size` bytes."""
     if size < HEAD.size:
         return Malformed("short")
-    _, _, _, shard, channel, epoch, after, upto, count = HEAD.unpack_from(data)
-    found = _messages(data, count, after, upto)
-    return found if isinstance(found, Malformed) else Frame(shard, channel, epoch, after, upto, tuple(found))
+    _, _, _, _, epoch, channel, _, shard, born, after, upto, count = HEAD.unpack_from(data)
+    base = born << _LOW
+    found = _messages(data, count, after, upto, base)
+    return (
+        found if isinstance(found, Malformed) else Frame(shard, channel, epoch, after | base, upto | base, tuple(found))
+    )
 
 
-def _messages(data: bytes, count: int, after: int, upto: int) -> list[Message] | Malformed:
-    """The messages of a whole frame."""
+def _messages(data: bytes, count: int, after: int, upto: int, base: int) -> list[Message] | Malformed:
+    """The messages of a whole frame; `base` is the generation of their places."""
     if after > upto:
         return Malformed("order")
     size = len(data) - _CHECK.size
@@ -217,45 +243,52 @@ def _messages(data: bytes, count: int, after: int, upto: int) -> list[Message] |
         if at <= last:
             return Malformed("order")
         end = start + length
-        messages.append((at, flow, data[start:end]))
+        messages.append((at | base, flow, data[start:end]))
         start, last = end, at
     if start != size:
         return Malformed("length")
     return messages if last <= upto else Malformed("order")
 
 
-def _attach_bytes(attach: Attach) -> bytes:
+def _attach_bytes(attach: Attach, system: int, plan: int) -> bytes:
     name = attach.edge.encode()
     if len(name) > 255:
         raise InputError(f"the edge's name must have at most 255 bytes, got {len(name)}", name="edge", got=attach.edge)
-    return _ATTACH.pack(MAGIC, VERSION, ATTACH, attach.epoch, attach.channel, attach.on, len(name)) + name
+    who = (MAGIC, VERSION, ATTACH, system, attach.epoch, attach.channel, plan)
+    return _ATTACH.pack(*who, attach.on, len(name), attach.turn) + name
 
 
 def _read_attach(body: memoryview) -> Attach | Malformed:
     if len(body) < _ATTACH.size:
         return Malformed("short")
-    _, _, _, epoch, channel, on, length = _ATTACH.unpack_from(body)
+    _, _, _, _, epoch, channel, _, on, length, turn = _ATTACH.unpack_from(body)
     if len(body) != _ATTACH.size + length or on > 1:
         return Malformed("length")
     try:
         name = bytes(body[_ATTACH.size :]).decode()
     except UnicodeDecodeError:
         return Malformed("text")
-    return Attach(name, epoch, channel, bool(on))
+    return Attach(name, epoch, channel, bool(on), turn)
 
 
-def _pulse_bytes(pulse: Pulse) -> bytes:
-    head = (pulse.shard, pulse.epoch, pulse.after, pulse.upto, len(pulse.lately))
-    return _PULSE.pack(MAGIC, VERSION, PULSE, *head) + b"".join(_LATELY.pack(*each) for each in pulse.lately)
+def _pulse_bytes(pulse: Pulse, system: int, plan: int) -> bytes:
+    born = pulse.upto >> _LOW
+    base = born << _LOW
+    who = (MAGIC, VERSION, PULSE, system, pulse.epoch, EVERY, plan)
+    head = (*who, pulse.shard, born, pulse.after - base, pulse.upto - base, len(pulse.lately))
+    return _PULSE.pack(*head) + b"".join(_LATELY.pack(channel, at - base) for channel, at in pulse.lately)
 
 
 def _read_pulse(data: bytes, size: int) -> Pulse | Malformed:
     if size < _PULSE.size:
         return Malformed("short")
-    _, _, _, shard, epoch, after, upto, count = _PULSE.unpack_from(data)
+    _, _, _, _, epoch, _, _, shard, born, after, upto, count = _PULSE.unpack_from(data)
     if size != _PULSE.size + count * _LATELY.size:
         return Malformed("length")
     lately = tuple(_LATELY.iter_unpack(data[_PULSE.size : size]))
     if after > upto or any(at > upto for _, at in lately):
         return Malformed("order")
-    return Pulse(shard, epoch, after, upto, lately)
+    base = born << _LOW
+    if base:
+        lately = tuple((channel, at | base) for channel, at in lately)
+    return Pulse(shard, epoch, after | base, upto | base, lately)

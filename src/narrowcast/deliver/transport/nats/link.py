@@ -86,6 +86,10 @@ async def dial(url: str, *, system: str = "nc", name: str = "") -> NatsLink:
             raise error  # the library would go on for ever, without a pause that grows
         log.info("NATS connection error at %s: %s", place, error or type(error).__name__)
 
+    async def disconnected() -> None:
+        # What was not sent goes to no other server: that one may have another log. Whoever waits asks again.
+        connection._pending, connection._pending_data_size = [], 0
+
     connection = nats.NATS()
     try:
         await connection.connect(
@@ -98,6 +102,7 @@ async def dial(url: str, *, system: str = "nc", name: str = "") -> NatsLink:
             ping_interval=5,
             max_outstanding_pings=2,
             pending_size=64 << 20,
+            disconnected_cb=disconnected,
             reconnected_cb=reconnected,
             error_cb=failed,
         )

@@ -4,33 +4,62 @@ Ranges are read by direct get in batches. The stream republishes each entry once
 number, so a tail hears of it without asking. An entry may belong to a *chain*, a subject of its own below
 the shard's: then it is appended only if the chain ends where its writer thinks, which holds for ever, where
 the server knows names of entries for `WINDOW` only (docs/decisions/0120).
+
+Generations (`wire.lineage`) are a chain too. Whoever appends for the first time since a server started begins one,
+so that no entry stands in the log whose numbers somebody could take for those of a log that was there before. The
+stream's metadata has the same list, for when its entries are gone.
 """
 
 from __future__ import annotations
 
 import asyncio
+import secrets
+import time
 from collections.abc import AsyncGenerator
+from contextlib import suppress
+from hashlib import blake2b
 from typing import Any
 
 from narrowcast.deliver.transport.extra import engine
 from narrowcast.deliver.transport.nats.direct import DirectGet, why
 from narrowcast.deliver.transport.nats.link import IN_USE, NatsLink, refusal
 from narrowcast.deliver.transport.protocols import ConflictError, Entry, FinalError, Stretch
+from narrowcast.deliver.wire.entry import Birth, decode_entry, encode_entry
+from narrowcast.deliver.wire.lineage import Lineage
 from narrowcast.errors import TransportError
 
 WINDOW = 120.0  # seconds for which the server knows repeats
 WRONG_LAST, TOO_LARGE = 10071, 10054
+GENERATIONS = "generations"  # the chain of births, and their key in the stream's metadata
 HEADERS = 1024  # bytes of a message to NATS that its headers may take
+DISK, DISK_FULL, DISK_FREE = "disk", b"full", b"free"  # the subject on which whoever runs the server tells of its disk
+BELIEVED_S = 2.0  # it says so five times a second
+FULL = "the log's disk is full: free space on it, or keep less with narrowcast up --retention"
 
 
 class NatsLog:
-    """`Log` on JetStream. `max_bytes` bounds each shard on disk; the oldest entries go first."""
+    """`Log` on JetStream. `max_bytes` and `max_age` (seconds) bound each shard; the oldest entries go first.
 
-    def __init__(self, link: NatsLink, *, replicas: int = 1, max_bytes: int = -1, timeout: float = 2.0) -> None:
+    0: without a bound. None: as it is, for whoever does not set the log up.
+    """
+
+    def __init__(
+        self,
+        link: NatsLink,
+        *,
+        replicas: int = 1,
+        max_bytes: int | None = None,
+        max_age: float | None = None,
+        timeout: float = 2.0,
+    ) -> None:
         self._link = link
-        self._replicas, self._max_bytes, self._timeout = replicas, max_bytes, timeout
+        self._replicas, self._timeout = replicas, timeout
+        self._limits = {"max_bytes": max_bytes or -1, "max_age": max_age or 0}
+        self._limited = max_bytes is not None or max_age is not None
+        self._full_until = 0.0
         self._direct = DirectGet(link, timeout)
         self._look_at: dict[int, float] = {}
+        self._lineages: dict[int, tuple[bytes, Lineage]] = {}  # by shard: as seen at which server
 
     async def start(self, shards: tuple[int, ...]) -> None:
         """Make the streams that are not there yet, and the inbox for what is read."""
@@ -43,7 +72,7 @@ class NatsLog:
                 allow_direct=True,
                 duplicate_window=WINDOW,
                 deny_delete=True,
-                max_bytes=self._max_bytes,
+                **self._limits,
                 num_replicas=self._replicas,
                 republish=api.RePublish(src=">", dest=f"{self._live(shard)}.>"),
             )
@@ -52,6 +81,10 @@ class NatsLog:
             except (errors.Error, engine("nats").errors.Error, TimeoutError) as error:
                 raise refusal("the log", error, config.name) from None
         await self._direct.start()
+        await self._link.listen(DISK, self._heard_disk)
+
+    def _heard_disk(self, data: bytes) -> None:
+        self._full_until = asyncio.get_running_loop().time() + BELIEVED_S if data == DISK_FULL else 0.0
 
     async def _make(self, config: Any) -> None:
         """Make a stream. One that is there, set up in another way, stays as it is, but learns of chains."""
@@ -65,6 +98,9 @@ class NatsLog:
             if set(found.subjects or ()) != set(config.subjects):
                 found.subjects, found.republish = config.subjects, config.republish
                 await self._link.js.update_stream(found)
+            if self._limited and (found.max_bytes, found.max_age or 0) != (config.max_bytes, config.max_age):
+                found.max_bytes, found.max_age = config.max_bytes, config.max_age
+                await self._link.js.update_stream(found)
 
     @property
     def most_bytes(self) -> int:
@@ -74,14 +110,28 @@ class NatsLog:
     async def append(self, shard: int, data: bytes, *, dedup: str) -> int:
         nats = engine("nats")
         self._check_size(shard, data)
+        self._refuse_full(shard)
+        await self._bear(shard)
+        self._refuse_unconnected(shard)
         try:
             ack = await self._link.js.publish(
                 self._subject(shard), data, timeout=self._timeout, headers={"Nats-Msg-Id": dedup}
             )
         except (nats.errors.Error, TimeoutError, OSError) as error:
+            self._lineages.pop(shard, None)  # there may be another server, or another stream
             kind = FinalError if getattr(error, "err_code", None) == TOO_LARGE else TransportError
             raise kind(f"the log did not accept the entry: {why(error)}", endpoint=self._stream(shard)) from None
         return int(ack.seq)
+
+    def _refuse_unconnected(self, shard: int) -> None:
+        """An entry that waits for a connection could reach a log whose generation nobody has begun."""
+        if not self._link.nc.is_connected:
+            raise TransportError("the log does not answer: not connected", endpoint=self._stream(shard))
+
+    def _refuse_full(self, shard: int) -> None:
+        """A server that met the end of its disk answers nothing: it is not asked."""
+        if asyncio.get_running_loop().time() < self._full_until:
+            raise FinalError(FULL, endpoint=self._stream(shard))
 
     def _check_size(self, shard: int, data: bytes) -> None:
         if len(data) > self.most_bytes:
@@ -96,6 +146,12 @@ class NatsLog:
 
         TransportError: it may or may not be there; `end_of_chain` tells.
         """
+        self._refuse_full(shard)
+        await self._bear(shard)
+        self._refuse_unconnected(shard)
+        return await self._append_next(shard, data, chain, after)
+
+    async def _append_next(self, shard: int, data: bytes, chain: str, after: int) -> int:
         errors = engine("nats.js.errors")
         headers = {"Nats-Expected-Last-Subject-Sequence": str(after)}
         subject = f"{self._subject(shard)}.{chain}"
@@ -120,6 +176,57 @@ class NatsLog:
         except (engine("nats").errors.Error, TimeoutError, OSError) as error:
             raise TransportError(f"the log does not answer: {why(error)}", endpoint=self._stream(shard)) from None
         return Entry(int(found.seq), found.data or b"")
+
+    # Generations.
+
+    async def lineage(self, shard: int, *, fresh: bool = False) -> Lineage:
+        """The generations of a shard. Until this server's start is among them they are asked for every time."""
+        server = self._server()
+        known = self._lineages.get(shard)
+        if known is not None and not fresh and known[0] == server and known[1].has(server):
+            return known[1]
+        found, _ = await self._read_lineage(shard)
+        self._lineages[shard] = (server, found)
+        return found
+
+    def learn(self, shard: int, lineage: Lineage) -> None:
+        """An entry that was read says of a generation that is not known yet."""
+        self._lineages[shard] = (self._server(), lineage)
+
+    async def _read_lineage(self, shard: int) -> tuple[Lineage, int]:
+        """The generations, and which entry says so: the end of their chain."""
+        found = await self.end_of_chain(shard, GENERATIONS)
+        birth = None if found is None else decode_entry(found.data)
+        if found is not None and isinstance(birth, Birth):
+            return Lineage.of(birth, found.sequence), found.sequence
+        try:
+            config = (await self._link.js.stream_info(self._stream(shard))).config
+        except (engine("nats").errors.Error, TimeoutError, OSError) as error:
+            raise TransportError(f"the log does not answer: {why(error)}", endpoint=self._stream(shard)) from None
+        kept = decode_entry(_unhex((config.metadata or {}).get(GENERATIONS, "")))
+        return Lineage(kept.born) if isinstance(kept, Birth) else Lineage(), 0 if found is None else found.sequence
+
+    async def _bear(self, shard: int) -> None:
+        """Begin a generation, if none has begun since this server started."""
+        while not (await self.lineage(shard)).has(server := self._server()):
+            lineage, last = await self._read_lineage(shard)
+            birth = lineage.next_birth(time.time_ns() // 1_000_000 << 20 | secrets.randbits(20), server)
+            with suppress(ConflictError):  # somebody else has begun one
+                if not lineage.has(server):
+                    at = await self._append_next(shard, encode_entry(birth), GENERATIONS, last)
+                    await self._keep(shard, Lineage.of(birth, at))
+
+    async def _keep(self, shard: int, lineage: Lineage) -> None:
+        """In the metadata too. If that fails, the next birth sees to it."""
+        with suppress(engine("nats").errors.Error, TimeoutError, OSError):
+            config = (await self._link.js.stream_info(self._stream(shard))).config
+            config.metadata = (config.metadata or {}) | {GENERATIONS: encode_entry(Birth(lineage.born)).hex()}
+            await self._link.js.update_stream(config)
+
+    def _server(self) -> bytes:
+        """Which start of which server this is: a server takes a new id whenever it starts."""
+        name = str(self._link.nc._server_info.get("server_id", ""))
+        return blake2b(name.encode(), digest_size=8).digest()
 
     async def read(self, shard: int, after: int, *, most: int, upto: int | None = None) -> Stretch:
         wanted = most if upto is None else min(most, upto - after)
@@ -146,9 +253,14 @@ class NatsLog:
                 queue.put_nowait(entry)
 
         subscription = await self._link.nc.subscribe(f"{self._live(shard)}.>", cb=heard)
+        connected = self._link.reconnects
         try:
             while True:
                 entry = await _next(queue, 0.25)
+                if self._link.reconnects != connected:  # it may be another log
+                    with suppress(TransportError):
+                        after = min(after, await self.last(shard))
+                        connected = self._link.reconnects
                 if entry is not None and entry.sequence == after + 1:
                     after = entry.sequence
                     yield entry
@@ -212,3 +324,10 @@ async def _next(queue: asyncio.Queue[Entry], timeout: float) -> Entry | None:
         return await asyncio.wait_for(queue.get(), timeout)
     except TimeoutError:
         return None
+
+
+def _unhex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -20,7 +20,9 @@ class NatsRegistry:
 
     def __init__(self, link: NatsLink, *, replicas: int = 1) -> None:
         self._link, self._replicas = link, replicas
+        self._last = 0  # its newest revision when it was last looked at
         self._kv: Any = None
+        self.on_back: Callable[[], None] = lambda: None  # the bucket is not what it was: restored, emptied or gone
 
     async def start(self) -> None:
         """Make the bucket unless it is there."""
@@ -84,9 +86,14 @@ class NatsRegistry:
         errors = engine("nats").errors
         pattern = _pattern(prefix)
         seen: dict[str, int] = {}
+        made = await self._made()
         try:
             while True:
                 again.clear()
+                before, made = made, await self._made() or made
+                if before != made or self._last < max(seen.values(), default=0):
+                    seen.clear()  # revisions are used again
+                    self.on_back()
                 try:
                     watcher = await self._kv.watch(pattern)
                 except (errors.Error, TimeoutError, OSError):
@@ -98,6 +105,19 @@ class NatsRegistry:
                         yield value
         finally:
             forget()
+
+    async def _made(self) -> str | None:
+        """When the bucket was made, which is its identity; None if that cannot be said now."""
+        nats, errors = engine("nats"), engine("nats.js.errors")
+        try:
+            info = await self._link.js.stream_info(f"KV_{self._link.system}")
+        except errors.NotFoundError:
+            self._last = 0
+            return "gone"
+        except (nats.errors.Error, TimeoutError, OSError):
+            return None
+        self._last = int(info.state.last_seq)
+        return str(info.created)
 
     async def _asked(self, asked: Any, key: str) -> Any:
         errors = engine("nats.js.errors")

@@ -20,6 +20,9 @@ from narrowcast.deliver.transport.private_file import write_private
 from narrowcast.errors import TransportError
 
 USER = "narrowcast"
+MOST_SAID = 1 << 20  # bytes of its log, at one look
+MOST_STORE = 1 << 60  # no limit of its own, by what happens to be free when it starts: streams have theirs
+NO_SPACE = (b"no space left on device", b"disk quota exceeded")
 LEAST = (2, 11)  # reads several entries in one request
 _CONFIGURATION = """\
 server_name: narrowcast
@@ -28,7 +31,7 @@ max_payload: 8MB
 max_pending: 256MB
 pid_file: "{folder}/nats.pid"
 authorization {{ user: {user}, password: "{password}" }}
-jetstream {{ store_dir: "{folder}/jetstream", sync_interval: {sync} }}
+jetstream {{ store_dir: "{folder}/jetstream", sync_interval: {sync}, max_file_store: {most} }}
 """
 
 
@@ -84,6 +87,7 @@ class NatsServer:
     port: int | None = None
     sync: str = "always"
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _seen: int = field(default=0, repr=False)  # bytes of its log
 
     @property
     def url_file(self) -> Path:
@@ -100,18 +104,30 @@ class NatsServer:
         password = self._password()
         port = self.port or self._port()
         text = _CONFIGURATION.format(
-            host=self.host, port=port, folder=self.folder.resolve(), user=USER, password=password, sync=self.sync
+            host=self.host,
+            port=port,
+            folder=self.folder.resolve(),
+            user=USER,
+            password=password,
+            sync=self.sync,
+            most=MOST_STORE,
         )
         write_private(self.folder / "nats.conf", text)
         write_private(self.url_file, f"nats://{USER}:{password}@{self.host}:{port}\n")
         command = [*DYING_WITH_US, server_binary(), "-c", str(self.folder / "nats.conf")]
         with (self.folder / "nats.log").open("ab") as log:
+            self._seen = log.tell()
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
         await self._wait(port, timeout)
         return self.url
 
     async def stop(self, *, timeout: float = 5.0) -> None:
-        """Ask it to stop, then make it."""
+        """End it for good."""
+        await self.end(timeout=timeout)
+        self.process = None
+
+    async def end(self, *, timeout: float = 5.0) -> None:
+        """Ask it to stop, then make it. Whoever looks after it may start it again."""
         if self.process is None:
             return
         self.process.send_signal(signal.SIGTERM)
@@ -120,7 +136,17 @@ class NatsServer:
         except subprocess.TimeoutExpired:
             self.process.kill()
             await asyncio.to_thread(self.process.wait, timeout)
-        self.process = None
+
+    def lacked_space(self) -> bool:
+        """Whether it has said since the last look that it could not write. It then takes nothing until it starts anew.
+
+        nats-server 2.15 neither answers an entry that it could not write nor tries again once there is room.
+        """
+        with (self.folder / "nats.log").open("rb") as log:
+            log.seek(self._seen)
+            said = log.read(MOST_SAID)
+        self._seen += said.rfind(b"\n") + 1 or (len(said) if len(said) == MOST_SAID else 0)
+        return any(words in said for words in NO_SPACE)
 
     def _password(self) -> str:
         path = self.folder / "nats.password"

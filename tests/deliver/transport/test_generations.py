@@ -1,0 +1,101 @@
+"""Generations on a real server that is killed and whose store is replaced: an entry has one number for everybody."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from contextlib import aclosing, suppress
+from pathlib import Path
+
+from narrowcast.deliver.transport.generations import NumberedLog
+from narrowcast.deliver.transport.nats.link import connect_nats
+from narrowcast.deliver.transport.nats.log import NatsLog
+from narrowcast.deliver.transport.nats.server import NatsServer
+from narrowcast.deliver.wire import bare_of, generation_of
+from narrowcast.errors import TransportError
+
+
+class Watched:
+    """A server with some logs on it, and what each says of entries: by number, its bytes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.server = NatsServer(folder, sync="2m")
+        self.said: dict[int, bytes] = {}
+        self.back = 0
+        self.at = 0  # how far whoever reads has got
+
+    def note(self, number: int, data: bytes) -> None:
+        assert self.said.setdefault(number, data) == data, f"entry {bare_of(number)} is two things under one number"
+
+    async def log(self) -> NumberedLog:
+        inner = NatsLog(await connect_nats(self.server.url))
+        await inner.start((0,))
+        return NumberedLog(inner)
+
+    async def publish(self, name: str, log: NumberedLog) -> None:
+        n = 0
+        while True:
+            data = f"{name} {n}".encode()
+            with suppress(TransportError):
+                self.note(await log.append(0, data, dedup=data.decode()), data)
+                n += 1
+            await asyncio.sleep(0.002)
+
+    async def read(self, log: NumberedLog) -> None:
+        while True:
+            with suppress(TransportError):
+                found = await log.read(0, self.at, most=50)
+                self.back += found.back
+                for entry in found.entries:
+                    assert entry.sequence > self.at
+                    self.at = entry.sequence
+                    self.note(self.at, entry.data)
+            await asyncio.sleep(0.005)
+
+    async def tail(self, log: NumberedLog) -> None:
+        async with aclosing(log.tail(0, 0)) as tail:
+            async for entry in tail:
+                self.note(entry.sequence, entry.data)
+
+    async def grown(self, tasks: list[asyncio.Task[None]], entries: int = 150) -> None:
+        """Wait until there are some more, and have been read, unless somebody fails."""
+        enough = len(self.said) + entries
+        while len(self.said) < enough or self.at < sorted(self.said)[enough - 1]:
+            await asyncio.sleep(0.01)
+            assert [task.exception() for task in tasks if task.done()] == []
+
+    async def restart(self, copy: Path | None = None) -> None:
+        assert self.server.process is not None
+        self.server.process.kill()
+        self.server.process.wait(10)
+        if copy is not None:
+            shutil.rmtree(self.server.folder / "jetstream")
+            shutil.copytree(copy, self.server.folder / "jetstream")
+        await self.server.start()
+
+
+def test_publishers_readers_and_tails_give_every_entry_the_same_number_and_a_lost_log_is_told(tmp_path: Path) -> None:
+    async def run() -> None:
+        watched = Watched(tmp_path / "nats")
+        await watched.server.start()
+        work = [watched.publish("ann", await watched.log()), watched.publish("bob", await watched.log())]
+        work += [watched.read(await watched.log()), watched.tail(await watched.log())]
+        tasks = [asyncio.ensure_future(each) for each in work]
+        await watched.grown(tasks)
+        await watched.restart()
+        await watched.grown(tasks)
+        assert watched.back == 0, "a restart without loss was taken for one"
+        shutil.copytree(tmp_path / "nats" / "jetstream", tmp_path / "copy")
+        await watched.grown(tasks)
+        await watched.restart(tmp_path / "copy")
+        await watched.grown(tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await watched.server.stop()
+        assert watched.back == 1
+        assert len({generation_of(number) for number in watched.said}) == 3
+        sequences = [bare_of(number) for number in watched.said]
+        assert len(set(sequences)) < len(sequences), "no sequence number was used twice: nothing was tried"
+
+    asyncio.run(asyncio.wait_for(run(), 120))
