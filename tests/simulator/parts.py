@@ -18,7 +18,7 @@ from narrowcast.deliver.routing.audience import Audiences
 from narrowcast.deliver.routing.routes import Subscribers, by_audience, by_content, by_flows, by_tree
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Address, Multicast, Overlay, Unicast
-from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse
+from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, Seal
 from narrowcast.profiles import Profile
 from narrowcast.profiles.parsed import parsed
 from simulator.disk import SimLog
@@ -63,7 +63,7 @@ def _content(who: Subscribers, wanted: PlanWanted, rng: Random) -> Routing:
 def _tree(who: Subscribers, wanted: PlanWanted, rng: Random) -> Routing:
     tree = overlay(wanted, rng)
     filters = [broker for broker in sorted(tree.brokers) if rng.random() < 0.6]
-    return by_tree(tree, filters, who)
+    return by_tree(tree, filters)
 
 
 def _audience(who: Subscribers, wanted: PlanWanted, rng: Random) -> Routing:
@@ -106,4 +106,5 @@ class Parts:
     planner: Planner = random_plan
     log: type[SimLog] = SimLog
     relay: Callable[[bytes], Frame | Attach | Pulse | Malformed] = glance
+    seal: type[Seal] = Seal
     extra: Any = None

@@ -11,7 +11,7 @@ from narrowcast.deliver.parts.broker import BrokerSettings, FilterMode
 from narrowcast.deliver.parts.coordinator import CoordinatorSettings
 from narrowcast.deliver.parts.edge import Edge, EdgeSettings
 from narrowcast.deliver.parts.effects import Acked, Deliver, Gap, PlanWanted, Subscribed, Unsure
-from narrowcast.deliver.parts.events import Consumed, Planned, Publish, Subscribe, Unsubscribe
+from narrowcast.deliver.parts.events import Consumed, Planned, Publish, Replan, Subscribe, Unsubscribe
 from narrowcast.deliver.parts.part import Part
 from narrowcast.deliver.parts.publisher import PublisherSettings
 from narrowcast.deliver.parts.source import SourceSettings
@@ -25,6 +25,7 @@ from narrowcast.deliver.wire import (
     sequence_of,
 )
 from narrowcast.testing.history import History, HistoryVerdict, check
+from simulator.attacker import SYSTEM
 from simulator.parts import Parts
 from simulator.schedule import Schedule
 from simulator.workload import TEXTS, message, one_for_everybody, wants
@@ -83,6 +84,7 @@ class _Run:
         self.served: dict[tuple[str, str], _Application] = {}  # by edge and key: who gets what comes out there
         self.published: dict[int, tuple[str, int, list[dict[str, Any]]]] = {}  # by token: whose, when, what
         self.messages = self.tokens = 0
+        self.lost: set[tuple[int, int]] = set()  # shards and numbers of entries that a restored log no longer has
         self.healed_at = 0.0
         self.world.apps = {
             Acked: self._acked,
@@ -122,20 +124,25 @@ class _Run:
             most_lag=10 if s.slow else 10_000,
         )
         lead = CoordinatorSettings(
-            ttl=0.4, renew=0.12, prepare=0.3, move=0.4, pause=0.5, every=1.0, alive=1.2, retry=0.2
-        )
+            ttl=0.4, renew=0.12, prepare=0.3, move=0.4, pause=0.5, every=1.0, alive=1.2, retry=0.2,
+            seal=s.sealed,
+        )  # fmt: skip
+
+        def sealing(part: Part) -> Part:
+            part.seal = parts.seal(SYSTEM, sealed=s.sealed, name=part.name)
+            return part
 
         def coordinator(name: str) -> None:
             world.start(name, lambda n: parts.coordinator(name, shards, lead))
 
         def source_of(name: str, shard: int) -> None:
-            world.start(name, lambda n: parts.source(name, shard, source, beat=BEAT))
+            world.start(name, lambda n: sealing(parts.source(name, shard, source, beat=BEAT)))
 
         def broker(name: str) -> None:
-            world.start(name, lambda n: parts.broker(name, BrokerSettings(forget=0.7), beat=BEAT))
+            world.start(name, lambda n: sealing(parts.broker(name, BrokerSettings(forget=0.7), beat=BEAT)))
 
         def edge_at(name: str, gateway: str | None) -> None:
-            world.start(name, lambda n: parts.edge(name, shards, edge, gateway=gateway, beat=BEAT))
+            world.start(name, lambda n: sealing(parts.edge(name, shards, edge, gateway=gateway, beat=BEAT)))
 
         def client(name: str) -> None:
             # Batches are numbered from 0 at every start, so every start has a name of its own.
@@ -188,6 +195,8 @@ class _Run:
                 world.at(begin + seconds - 0.02, world.crash, rng.choice(sources), rng.uniform(0.02, 0.08))
         for _ in range(s.outages):
             world.at(when(), world.outage, rng.uniform(0.1, 0.6))
+        for _ in range(s.restores):
+            world.at(when(), self.restore)
         for _ in range(s.truncations):
             world.at(when(), self.truncate)
         for _ in range(s.filter_moves):
@@ -231,6 +240,8 @@ class _Run:
 
     def _acked(self, host: Host, effect: Acked) -> None:
         _, sent, batch = self.published.pop(effect.token)
+        if (effect.shard, effect.sequence) in self.lost:
+            return
         for k, each in enumerate(batch):
             self.history.acked(effect.shard, effect.sequence, effect.first + k, each, sent)
 
@@ -315,7 +326,29 @@ class _Run:
         """The log drops its oldest entries, whoever still needs them."""
         self.world.fault("truncation")
         for shard in self.shards:
-            self.world.log.forget(shard, max(0, self.world.log.last(shard) - 3))
+            self.world.log.forget(shard, max(0, len(self.world.log.entries[shard]) - 3))
+
+    def restore(self) -> None:
+        """The server stops, an older copy takes the log's place, and it starts again. What is gone is not owed.
+
+        Whoever got it before had it from the log, and who coordinates hears that the connection was lost.
+        """
+        log = self.world.log
+        self.world.fault("restore")
+        for shard in self.shards:
+            end = len(log.entries[shard])
+            kept = self.rng.randrange(max(0, end - 12), end + 1)
+            for at in range(kept + 1, end + 1):
+                number = log.number(shard, at)
+                self.lost.add((shard, number))
+                self._log_entry(shard, number, log.entries[shard][at - 1])
+            log.go_back(shard, kept)
+        log.starts += 1
+        for at in [at for at in self.history.acks if at[:2] in self.lost]:
+            del self.history.acks[at]
+        for name, host in self.world.hosts.items():
+            if name.startswith("coordinator"):
+                self.world.tell(host, Replan(), 0.02)
 
     def move_filter(self, broker: str, state: FilterMode | None) -> None:
         data = None if state is None else records.pack({"state": state.value})
@@ -350,13 +383,16 @@ class _Run:
     def fill_log(self) -> None:
         for shard in self.shards:
             for at, data in enumerate(self.world.log.entries[shard], start=1):
-                batch = decode_entry(data)
-                if isinstance(batch, Batch):
-                    for index, payload in enumerate(batch.payloads):
-                        found: Any = decode_payload(payload)
-                        self.history.logged(shard, at, index, found)
+                self._log_entry(shard, self.world.log.number(shard, at), data)
         leads = [records.unpack(d) for k, (d, _) in self.world.registry.values.items() if k == records.EPOCH and d]
         self.history.fault("epoch", leads[0]["current"] if leads else 0)
+
+    def _log_entry(self, shard: int, number: int, data: bytes) -> None:
+        batch = decode_entry(data)
+        if isinstance(batch, Batch):
+            for index, payload in enumerate(batch.payloads):
+                found: Any = decode_payload(payload)
+                self.history.logged(shard, number, index, found)
 
 
 def simulate(schedule: Schedule, parts: Parts | None = None) -> Outcome:

@@ -28,6 +28,9 @@ class Schedule:
     truncations: int = 0  # times when the log drops old entries
     churn: int = 0
     filter_moves: int = 0
+    sealed: bool = True
+    attack: float = 0.0  # frames forged, replayed, damaged or of another system, for each that is sent
+    restores: int = 0  # times when an older copy takes the log's place
     offers: int = 0  # other plans, which are taken back if somebody does not prepare
     slow: bool = False  # one subscriber takes its time, and may be told of gaps
     third_gateway: str | None = "broker-0"  # of an edge that may stand outside the overlay
@@ -69,6 +72,9 @@ class Schedule:
             frame_messages=rng.choice((1, 2, 8, 64)),
             frame_bytes=rng.choice((120, 200, 1200)),
             offers=rng.randrange(4),
+            sealed=rng.random() < 0.8,
+            attack=some(0.2, 0.6),
+            restores=rng.choice((0, 0, 0, 0, 1, 2)),
         )
 
     @property
@@ -86,5 +92,7 @@ class Schedule:
             "outage": self.outages,
             "truncation": self.truncations,
             "churn": self.churn,
+            "restore": self.restores,
+            "attack": self.attack,
         }
         return {"epoch", *(name for name, amount in wanted.items() if amount)}

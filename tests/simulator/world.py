@@ -36,8 +36,10 @@ from narrowcast.deliver.parts.events import (
 from narrowcast.deliver.parts.part import NEVER, Part
 from narrowcast.deliver.parts.relay import Unopened, glance
 from narrowcast.deliver.transport import Address, Link, Overlay
-from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode, encode
+from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode
+from narrowcast.errors import TransportError
 from narrowcast.testing.history import History
+from simulator.attacker import Attacker
 from simulator.disk import SimLog, SimRegistry
 from simulator.schedule import Schedule
 
@@ -71,6 +73,7 @@ class World:
     ) -> None:
         self.schedule, self.relay = schedule, relay
         self.history = history
+        self.attacker = Attacker(schedule)
         self.rng = Random(schedule.seed)
         self.now = 0.0
         self.log = log(schedule.shards, window=6.0)
@@ -255,9 +258,17 @@ class World:
             targets = [address.root]
         else:
             targets = list(self._members.get(address, ()))
-        data = _bytes(effect.what) if targets else b""
+        try:
+            data = _bytes(host.part, address, effect.what) if targets else b""
+        except TransportError:
+            host.part.counts["send failed"] += 1
+            return
         for target in targets:
             self._carry(host.name, target, data)
+        if targets and not self.healed and self.rng.random() < self.schedule.attack:
+            for forged in self.attacker.made_from(effect.what, data):
+                self.fault("attack")
+                self.at(self.now + self._delay(), self._assault, self.rng.choice(targets), forged)
 
     def _carry(self, source: str, target: str, data: bytes) -> None:
         host, s, rng = self.hosts.get(target), self.schedule, self.rng
@@ -279,12 +290,25 @@ class World:
                 data = _flipped(data, rng)
         self.at(self.now + delay, self._arrive, host, host.incarnation, data)
 
+    def _assault(self, target: str, data: bytes) -> None:
+        host = self.hosts.get(target)
+        if host is not None and host.up:
+            self._arrive(host, host.incarnation, data)
+
     def _arrive(self, host: Host, incarnation: int, data: bytes) -> None:
-        found = self.relay(data) if isinstance(host.part, Broker) else decode(data)
+        """As the driver has it."""
+        if incarnation != host.incarnation:
+            return
+        found: Frame | Attach | Pulse | Malformed | bytes = host.part.seal.open(data)
+        if isinstance(found, bytes):
+            found = self.relay(found) if isinstance(host.part, Broker) else decode(found)
         if isinstance(found, Malformed):
             self.malformed += 1
-        else:
-            self.step(host, incarnation, Arrived(found))
+            host.part.counts[found.reason] += 1
+            return
+        if isinstance(found, Frame) and isinstance(found.messages, Unopened):
+            found.messages.sent = data
+        self.step(host, incarnation, Arrived(found))
 
     # Log and registry: every request may be lost on its way, or its answer.
 
@@ -322,7 +346,8 @@ class World:
     def _read(self, host: Host, effect: Read) -> None:
         def call() -> Event:
             found = self.log.read(effect.shard, effect.after, effect.upto, effect.most)
-            return WasRead(effect.request, effect.shard, found.after, found.upto, found.entries, found.first)
+            gone = (found.first, found.back)
+            return WasRead(effect.request, effect.shard, found.after, found.upto, found.entries, *gone)
 
         self._ask(host, effect.request, call)
 
@@ -361,11 +386,9 @@ class World:
                 host.missed[key] = None
 
 
-def _bytes(what: Frame | Attach | Pulse) -> bytes:
+def _bytes(part: Part, address: Address, what: Frame | Attach | Pulse) -> bytes:
     """As the driver has it: what was not opened goes out as it came."""
-    if isinstance(what, Frame) and isinstance(what.messages, Unopened):
-        return what.messages.data
-    return encode(what)
+    return part.seal.passes(what) or part.seal.pack(what, address.node if isinstance(address, Link) else "")
 
 
 def _flipped(data: bytes, rng: Random) -> bytes:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 from narrowcast.deliver.parts.broker import Broker
+from narrowcast.deliver.parts.climb import Climb
 from narrowcast.deliver.parts.coordinator import Coordinator
 from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.parts.effects import Acked, Append, Effect, PlanWanted, Send, Write
@@ -27,14 +28,17 @@ from narrowcast.deliver.wire import (
     Malformed,
     Marker,
     Pulse,
+    Seal,
     decode,
     decode_entry,
     decode_payload,
     end_of,
 )
 from narrowcast.deliver.wire.frame import DATA, HEAD, MAGIC, VERSION
+from narrowcast.deliver.wire.seal import SEALED
 from narrowcast.profiles import Profile
 from narrowcast.profiles.parsed import parsed
+from simulator.disk import SimLog
 from simulator.parts import Parts, random_plan
 
 
@@ -255,10 +259,11 @@ def glances_at_the_header(data: bytes) -> Frame | Attach | Pulse | Malformed:
     """Leaves it to the edge to find out that a frame is damaged; a filter finds no messages in such a one."""
     if len(data) < HEAD.size or data[:4] != MAGIC + bytes((VERSION, DATA)):
         return decode(data)
-    _, _, _, shard, channel, epoch, after, upto, count = HEAD.unpack_from(data)
+    _, _, _, _, epoch, channel, _, shard, born, after, upto, count = HEAD.unpack_from(data)
     if after > upto:
         return decode(data)
-    return Frame(shard, channel, epoch, after, upto, _Damaged(data, count))  # type: ignore[arg-type]
+    born <<= 64
+    return Frame(shard, channel, epoch, after | born, upto | born, _Damaged(data, count))  # type: ignore[arg-type]
 
 
 class PulsesOverData(Source):
@@ -271,17 +276,16 @@ class PulsesOverData(Source):
 
 
 class FiltersByAnOldTable(Broker):
-    """Filters by the first plan it ever knew."""
+    """Filters by the first table it ever had."""
 
     def __init__(self, name: str, settings: Any = None, **kwargs: Any) -> None:
         super().__init__(name, settings, **kwargs)
-        self._first: dict[int, WantedBelow] = {}
+        self._first: WantedBelow | None = None
 
-    def _parse(self, epoch: int, routing: Routing) -> Iterator[int]:
-        yield from super()._parse(epoch, routing)
-        for (at, channel), table in self._tables.items():
-            if at == epoch:
-                self._tables[at, channel] = self._first.setdefault(channel, table)
+    def _thinned(self, frame: Frame, targets: list[str], climb: Climb) -> list[Frame]:
+        self._first = self._first or climb.wanted
+        climb.wanted = self._first
+        return super()._thinned(frame, targets, climb)
 
 
 class TakesBackWhatWasCommitted(Coordinator):
@@ -323,6 +327,35 @@ class ForgetsTheRest(Source):
             self._routing = replace(self._routing, audiences=_ReachesMost(rule.channels, rule.blocks))
 
 
+class TakesWhatIsNotSealed(Seal):
+    """Opens what is sealed, and lets everything else in as it is."""
+
+    def open(self, data: bytes) -> bytes | Malformed:
+        return super().open(data) if data[3:4] and data[3] & SEALED else data
+
+
+class SealsForEverybody(Seal):
+    """Seals what is true for one node as if it were true for all of them."""
+
+    def pack(self, what: Frame | Attach | Pulse, to: str = "") -> bytes:
+        return super().pack(what)
+
+
+class TakesAnySystem(Seal):
+    """Takes frames of another system for its own; as long as they are not sealed, they can be read."""
+
+    def open(self, data: bytes) -> bytes | Malformed:
+        return data if not self.sealed else super().open(data)
+
+
+class ForgetsGenerations(SimLog):
+    """A log that went back and uses its numbers again."""
+
+    def bear(self, shard: int, now: float) -> None:
+        if not self.entries[shard]:
+            super().bear(shard, now)
+
+
 BUGS: dict[str, Parts] = {
     "skips the drain": Parts(edge=SkipsTheDrain),
     "acknowledges before the log": Parts(client=AcksBeforeTheLog),
@@ -346,7 +379,13 @@ BUGS: dict[str, Parts] = {
     "takes a plan made for another profile": Parts(edge=TakesAnyPlan),
     "starts a subscription late": Parts(edge=StartsLate),
     "forgets the rest of an audience": Parts(source=ForgetsTheRest),
-    "takes back what was committed": Parts(coordinator=TakesBackWhatWasCommitted),
     "makes a claim of a damaged frame": Parts(relay=glances_at_the_header),
     "promises too much after a restart": Parts(source=PromisesTooMuchAfterRestart),
+    "lets in what is not sealed": Parts(seal=TakesWhatIsNotSealed),
+    "seals for everybody what is true for one": Parts(seal=SealsForEverybody),
+    "takes frames of another system": Parts(seal=TakesAnySystem),
+    "uses the numbers of a lost log again": Parts(log=ForgetsGenerations),
 }
+
+# What did harm once. A frame says by which plan it was made, so plans that share a number are not mistaken.
+HARMLESS: dict[str, Parts] = {"takes back what was committed": Parts(coordinator=TakesBackWhatWasCommitted)}

@@ -15,29 +15,35 @@ from hypothesis import strategies as st
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.broker import Broker, BrokerSettings, FilterMode
 from narrowcast.deliver.parts.effects import Send
-from narrowcast.deliver.parts.events import Arrived, Noted, Tick
-from narrowcast.deliver.parts.filter_moves import migrate, spawn
+from narrowcast.deliver.parts.events import Arrived, Noted, Tick, Written
+from narrowcast.deliver.parts.filter_moves import next_order
 from narrowcast.deliver.parts.relay import glance
 from narrowcast.deliver.parts.wanted_below import WantedBelow
-from narrowcast.deliver.routing.routes import Subscribers, by_tree
+from narrowcast.deliver.routing.routes import by_tree
 from narrowcast.deliver.transport import Link, Overlay
 from narrowcast.deliver.wire import Attach, Carried, Frame, Malformed, encode, encode_payload, end_of, place
 from narrowcast.profiles.parsed import parsed
 from narrowcast.profiles.predicate import predicate
 
 TREE = Overlay("root", (("root", "left"), ("root", "right")))
-WHO = Subscribers(
-    {"u": "p > 5", "v": "p < 2", "w": "p = 3"},
-    {"u": "edge-u", "v": "edge-v", "w": "edge-w"},
-    {"edge-u": "left", "edge-v": "right", "edge-w": "root"},
-)
 MESSAGES = tuple(Carried(place(2, k), 0, encode_payload({"p": p})) for k, p in enumerate((1, 3, 9)))
 FRAME = Frame(0, 0, 1, end_of(1), end_of(3), MESSAGES)
 
 
-def broker(mode: FilterMode | None = None) -> Broker:
+def told(*profiles: str, version: int = 1) -> bytes:
+    """What a child says that it wants."""
+    return records.pack({"version": version, "up": list(profiles), "turn": 0, "subs": {}, "sure": {}, "changes": 0})
+
+
+def broker(mode: FilterMode | None = None, filters: tuple[str, ...] = ("root",)) -> Broker:
+    """The root, with "p > 5" wanted on the left, "p < 2" on the right, and "p = 3" at an edge of its own."""
     found = Broker("root", BrokerSettings(forget=1.0))
-    found.step(Noted("plan.1", by_tree(TREE, ["root"], WHO).to_bytes(), 1), 0.0)
+    found.step(Noted("plan.1", by_tree(TREE, filters).to_bytes(), 1), 0.0)
+    found.step(Noted(records.wants_of(1, "root"), None, 0), 0.0)
+    own = {"profile": "p = 3", "edge": "edge-w", "gateway": "root"}
+    found.step(Noted(records.named(records.SUBSCRIPTION, "w"), records.pack(own), 2), 0.0)
+    for child, profile in (("left", "p > 5"), ("right", "p < 2")):
+        found.step(Noted(records.wants_of(1, child), told(profile), 3), 0.0)
     if mode is not None:
         key = records.named(records.FILTER, "root")
         found.step(Noted(key, records.pack({"state": mode.value}), 2), 0.0)
@@ -68,11 +74,33 @@ def test_a_filter_that_does_not_work_passes_everything_on(mode: FilterMode) -> N
     assert sent(broker(mode)) == {"left": everything, "right": everything}
 
 
+def test_the_root_drops_what_nobody_wants_whether_its_filter_works_or_not() -> None:
+    unwanted = Frame(0, 0, 1, end_of(1), end_of(3), (*MESSAGES, Carried(place(3, 0), 0, encode_payload({"p": 4}))))
+    wanted = [m[0] for m in MESSAGES]
+    assert sent(broker(FilterMode.PASSIVE), unwanted) == {"left": wanted, "right": wanted}
+    unheard = broker(FilterMode.PASSIVE)
+    unheard.step(Noted(records.wants_of(1, "left"), None, 4), 0.0)
+    assert len(sent(unheard, unwanted)["right"]) == 4, "a child may want anything"
+
+
+def test_an_edge_that_does_not_know_what_has_left_gets_nothing_until_it_does() -> None:
+    found = broker()
+    found.step(Arrived(Attach("edge-w", 1, 0)), 0.0)
+    found.step(Noted(records.named(records.SUBSCRIPTION, "w"), None, 4), 0.0)
+    assert sent(found)["edge-w"] == [place(2, 1)], "nothing has changed until the registry has it"
+    at = found._places[1]
+    while at.writing is not None:
+        found.step(Written(at.request, 5), 0.0)
+    assert "edge-w" not in sent(found)
+    found.step(Arrived(Attach("edge-w", 1, 0, turn=1)), 0.0)
+    assert sent(found)["edge-w"] == []
+
+
 def test_a_damaged_frame_ends_here_whether_it_would_be_opened_or_not() -> None:
     sound = encode(FRAME)
     cut = sound[:-6] + sound[-4:]
     body = bytearray(sound[:-4])
-    body[38:40] = (7).to_bytes(2, "big")  # another number of messages, under a checksum that is right
+    body[50:52] = (7).to_bytes(2, "big")  # another number of messages, under a checksum that is right
     forged = bytes(body) + crc32(body).to_bytes(4, "little")
     for data in (sound[:60] + b"?" + sound[61:], cut):
         assert glance(data) == Malformed("checksum")
@@ -91,23 +119,25 @@ def test_a_filter_can_be_woken_again() -> None:
 
 
 def test_filters_migrate_and_spawn_while_frames_flow() -> None:
+    """Every order on the way from one placement to another, to a broker with a filter by plan and to one without."""
     everything, wanted = [m[0] for m in FRAME.messages], [place(2, 2)]
-    plain = Broker("root", BrokerSettings(forget=1.0))  # no filter here by plan
-    plain.step(Noted("plan.1", by_tree(TREE, [], WHO).to_bytes(), 1), 0.0)
-    filtering = broker()
-    for number, (move, here) in enumerate(
-        [
-            (migrate("elsewhere", "root"), plain),
-            (migrate("root", "elsewhere"), filtering),
-            (spawn("root", "x"), filtering),
-        ]
-    ):
-        for key, data in move.begin:
-            here.step(Noted(key, data, 10 + number), 0.1)
-        assert sent(here)["left"] == (everything)
-        for key, data in move.finish:
-            here.step(Noted(key, data, 20 + number), 0.1)
-        assert sent(here)["left"] == (everything if number == 1 else wanted)
+    for here, filters, placement in ((broker(filters=()), (), {"root"}), (broker(), ("root",), {"left"})):
+        states = dict.fromkeys(filters, "active")
+        while (order := next_order(states, placement)) is not None:
+            name, mode = order
+            states[name] = mode.value
+            record = records.pack({"state": mode.value, "version": len(states), "epoch": 1})
+            if name == "root":
+                here.step(Noted(records.named(records.FILTER, "root"), record, 10), 0.1)
+            assert sent(here)["left"] == (wanted if states.get("root") == "active" else everything)
+        assert {name for name, state in states.items() if state == "active"} == placement
+
+
+def test_an_order_for_another_epoch_is_not_for_this_one() -> None:
+    found = broker()
+    record = records.pack({"state": "passive", "version": 1, "epoch": 7})
+    found.step(Noted(records.named(records.FILTER, "root"), record, 10), 0.1)
+    assert sent(found)["left"] == [place(2, 2)]
 
 
 def test_a_state_that_is_not_understood_passes_everything_on() -> None:
@@ -173,15 +203,15 @@ def test_a_child_gets_what_any_subscription_below_it_wants_and_nothing_else(want
 MANY = 800
 
 
-def many() -> bytes:
-    """A plan with 800 different subscriptions, half of them below each child, as the registry holds it."""
-    names = [f"u{k}" for k in range(MANY)]
-    who = Subscribers(
-        {name: f"symbol = 'S{k}' AND price BETWEEN {k} AND {k + 10}" for k, name in enumerate(names)},
-        {name: f"edge-{k}" for k, name in enumerate(names)},
-        {f"edge-{k}": ("left", "right")[k % 2] for k in range(MANY)},
-    )
-    return by_tree(TREE, ["root"], who).to_bytes()
+def many() -> list[Noted]:
+    """A tree with 800 different subscriptions, half of them below each child, as the registry holds it."""
+    texts = [f"symbol = 'S{k}' AND price BETWEEN {k} AND {k + 10}" for k in range(MANY)]
+    return [
+        Noted("plan.1", by_tree(TREE, ["root"]).to_bytes(), 1),
+        Noted(records.wants_of(1, "root"), None, 0),
+        Noted(records.wants_of(1, "left"), told(*texts[::2]), 3),
+        Noted(records.wants_of(1, "right"), told(*texts[1::2]), 3),
+    ]
 
 
 def forget_parsed() -> None:
@@ -217,7 +247,8 @@ def test_the_first_frame_of_an_epoch_with_800_subscriptions_is_answered_in_50_ms
         forget_parsed()
         found = Broker("root")
         begin = process_time()
-        found.step(Noted("plan.1", plan, 1), 0.0)
+        for each in plan:
+            found.step(each, 0.0)
         found.step(epoch_is("preparing", 0, 1), 0.0)
         longest.append(process_time() - begin)
         if in_time:
@@ -235,7 +266,8 @@ def test_the_first_frame_of_an_epoch_with_800_subscriptions_is_answered_in_50_ms
 def test_what_is_passed_on_before_the_filter_is_ready_is_all_and_soon_it_is_filtered() -> None:
     forget_parsed()
     found = Broker("root")
-    found.step(Noted("plan.1", many(), 1), 0.0)
+    for each in many():
+        found.step(each, 0.0)
     assert len(sent(found, LARGE, now=0.0)["right"]) == 64
     prepared(found, 0.0)
     assert sent(found, LARGE)["right"] == [m[0] for m in FIRST[1:32:2]]
@@ -245,8 +277,9 @@ def test_what_is_passed_on_before_the_filter_is_ready_is_all_and_soon_it_is_filt
 def test_a_plan_that_is_taken_back_while_it_is_prepared_is_forgotten() -> None:
     forget_parsed()
     found = Broker("root")
-    found.step(Noted("plan.1", many(), 1), 0.0)
+    for each in many():
+        found.step(each, 0.0)
     found.step(Noted("plan.1", None, 2), 0.0)
+    found.step(epoch_is("steady", 0, None), 0.0)
     assert prepared(found, 0.0) <= 1
-    found.step(Noted("plan.1", by_tree(TREE, ["root"], WHO).to_bytes(), 3), 0.0)
-    assert sent(found)["left"] == [place(2, 2)]
+    assert sent(found) == {}

@@ -35,12 +35,20 @@ GOOD: dict[str, dict[str, Any]] = {
     "sub.75": {"profile": "p > 1", "edge": "edge", "gateway": None},
     "node.65646765": {"role": "edge", "ready": 1, "beat": 3},
     "source.0": {"sequence": 5, "epoch": 1},
-    "filter.726f6f74": {"state": "active"},
+    "filter.726f6f74": {"state": "active", "version": 1, "epoch": 1},
+    "wants.1.726f6f74": {
+        "version": 2,
+        "up": ["p > 5"],
+        "turn": 1,
+        "subs": {"u": ["edge", "p > 5", 1, 1]},
+        "sure": {"leaf": 1},
+        "changes": 1,
+    },
 }
 RUBBISH: list[Any] = [None, True, -1, 1.5, 10**30, "x", "\ud800", [], [[]], {}, {"number": "x"}, "x" * 5000]
 BYTES = [b"", b"\xff\xfe", b"{", b"[]", b"3", b"null", b"[" * 100_000, b'{"a":' * 100_000, b"9" * 5000, b"{}"]
 WHO = Subscribers({"u": "p > 5"}, {"u": "edge"}, {"edge": "root"})
-TREE = by_tree(Overlay("root", (("root", "leaf"),)), ["root"], WHO)
+TREE = by_tree(Overlay("root", (("root", "leaf"),)), ["root"])
 CONTENT = Routing(
     {1: Multicast(0, 1), 2: Unicast("u")},
     {"u": (1, 2)},

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from deliver.parts.planted import BUGS
+from deliver.parts.planted import BUGS, HARMLESS
 from narrowcast.deliver.wire.frame import FRAME_BYTES, MESSAGE_BYTES
 from simulator import Outcome, Schedule, simulate
 
@@ -49,6 +49,24 @@ def test_a_planted_bug_is_caught(name: str) -> None:
         if not outcome.verdict.sound:
             return
     pytest.fail(f"{SEEDS} schedules did not notice a system that {name}")
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_a_mistake_that_frames_are_proof_against_does_no_harm(name: str) -> None:
+    for seed in range(25):
+        outcome = simulate(Schedule.from_seed(seed), HARMLESS[name])
+        assert outcome.verdict.sound, outcome
+
+
+def test_forged_replayed_damaged_and_foreign_frames_and_restored_logs_are_among_the_faults() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(12):
+        attacked = Schedule(seed=seed, attack=0.6, restores=2, loss=0.1, crashes=2, offers=2, batches=40)
+        counts.update(passed(simulate(attacked)).counts)
+    assert counts["attack"] > 5000
+    assert counts["restore"] == 24
+    for wanted in ("edge forged", "edge foreign", "edge replayed", "broker forged", "edge gaps"):
+        assert counts[wanted] > 5, (wanted, counts[wanted])
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
@@ -103,4 +121,4 @@ def test_what_is_held_does_not_grow_with_time() -> None:
             seed=5, seconds=seconds, batches=8 * seconds, loss=0.15, repeat=0.1, engine_loss=0.05,
             crashes=seconds // 4, partitions=2, churn=seconds,
         )  # fmt: skip
-        assert passed(simulate(troubled)).held < 300
+        assert passed(simulate(troubled)).held < 340

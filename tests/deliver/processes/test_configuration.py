@@ -21,7 +21,7 @@ from narrowcast.deliver.processes.preflight import (
     refuse,
 )
 from narrowcast.deliver.processes.settings import to_toml
-from narrowcast.deliver.processes.supervise import local_system
+from narrowcast.deliver.processes.supervise import kept_id, local_multicast, local_system
 from narrowcast.deliver.processes.system import (
     KEY,
     AdaptSection,
@@ -123,6 +123,35 @@ def test_the_registry_holds_what_all_must_agree_on_and_no_secret(tmp_path: Path)
     found = System.from_toml(text)
     assert (found.shards, found.multicast, found.overlay.brokers) == (2, DdsSettings(), brokers)
     assert found.overlay.public_keys == {"b1": "public"}
+
+
+def test_the_id_of_a_system_is_made_once_and_kept(tmp_path: Path) -> None:
+    assert kept_id(tmp_path / "one") == kept_id(tmp_path / "one") != kept_id(tmp_path / "two")
+    known = kept_id(tmp_path / "one")
+    system = System.from_toml(f'id = "{known}"\n[security]\nseal = false\n')
+    assert (system.number, system.security.seal) == (int(known, 16), False)
+    assert System.from_toml(system.public({}).to_toml()).number == system.number
+    with pytest.raises(InputError, match="id must be 16 hexadecimal digits, got 'xyz'"):
+        System.from_toml('id = "xyz"')
+
+
+def test_a_domain_that_somebody_uses_is_left_alone_unless_it_is_asked_for(tmp_path: Path) -> None:
+    def domain(given: int | None = None, folder: Path = tmp_path / "new") -> int:
+        return local_multicast(folder, interface="lo", groups=3, domain=given).domain
+
+    free = domain()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("", 7400 + 250 * free))
+        assert domain() not in (free, None)
+        assert domain(free) == free
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        member = socket.inet_aton(f"239.{free}.0.9") + socket.inet_aton("127.0.0.1")
+        other.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
+        assert domain() != free
+        written = local_system(tmp_path / "old", multicast=DdsSettings(domain=free)).to_toml()
+        (tmp_path / "old").mkdir()
+        (tmp_path / "old" / "up.toml").write_text(written)
+        assert domain(folder=tmp_path / "old") == free, "clients of a system that is started again know its domain"
 
 
 def test_a_record_of_another_version_is_waited_out_and_not_fatal() -> None:

@@ -223,7 +223,7 @@ def test_a_filter_plan_becomes_one_channel_on_its_tree() -> None:
     who = Subscribers({"u": "p > 1", "v": "p > 2"}, {"u": "e", "v": "f"}, {"e": "a", "f": "elsewhere"})
     routing = routing_of(plan, who)
     assert routing.addresses == {0: Overlay("w", (("w", "a"), ("w", "b")))}
-    assert routing.taken == {"u": (0,)}  # v's broker is not on the tree: it reads the log
+    assert (routing.climbs, routing.taken) == (True, {})  # subscriptions climb by themselves
     assert routing.filters == ("w",)
 
 

@@ -76,9 +76,9 @@ def test_make_says_what_the_planner_of_each_objective_finds() -> None:
         ({"price": 1.0}, "price must be left out for objective 'traffic'"),
         ({"objective": "delay", "k": 1}, "k must be left out for objective 'delay'"),
         ({"objective": "delay", "delay_weight": 1.0}, "delay_weight must be left out"),
-        ({"objective": "delay", "method": "price"}, "method must be one of auto, exact, got 'price'"),
+        ({"objective": "delay", "method": "price"}, "method must be one of auto, exact, flip, got 'price'"),
         ({"objective": "speed"}, "objective must be one of traffic, delay, both, got 'speed'"),
-        ({"method": "magic"}, "method must be one of auto, exact, price, got 'magic'"),
+        ({"method": "magic"}, "method must be one of auto, exact, price, flip, got 'magic'"),
     ],
 )
 def test_what_an_objective_does_not_use_is_refused(settings: dict[str, Any], says: str) -> None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table, text
+from narrowcast.cli.output import AsJson, Seed, output, print_json, table, text, working
 from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, show, written
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
-    from narrowcast.plans.filters.result import FiltersPlan
+    from narrowcast.model.quarantine import Quarantine
+    from narrowcast.plans.filters.result import FiltersPlan, TreeDemand
 
 
 class FilterObjective(StrEnum):
@@ -26,16 +27,37 @@ class FilterMethod(StrEnum):
     auto = "auto"
     exact = "exact"
     price = "price"
+    flip = "flip"
 
 
 def filters(
-    tree: Annotated[Path, typer.Argument(help="The tree table: node, parent, [link_cost], [can_filter], [users].")],
-    demand: Annotated[Path, typer.Argument(help="The demand table: node (a leaf), item, [size].")],
+    tree: Annotated[
+        Path,
+        typer.Argument(
+            help="The tree table: node, parent, [link_cost], [can_filter], [users]. Or the folder of a measured tree, "
+            "without a demand."
+        ),
+    ],
+    demand: Annotated[
+        Path | None,
+        typer.Argument(help="The demand table: node (a leaf), item, [size]. Or what narrowcast measure wrote."),
+    ] = None,
     k: Annotated[int | None, typer.Option("--k", min=0, help="The most filters (traffic only). Default: 15.")] = None,
     objective: Annotated[FilterObjective, typer.Option(help="What to minimize.")] = FilterObjective.traffic,
     method: Annotated[
-        FilterMethod, typer.Option(help="exact is optimal; price is faster, with a gap; auto picks one.")
+        FilterMethod,
+        typer.Option(
+            help="exact is optimal; price is faster, with a gap; auto picks one; flip moves filters of --previous."
+        ),
     ] = FilterMethod.auto,
+    previous: Annotated[
+        Path | None, typer.Option(help="The folder of the plan in force (flip): its filters stay unless moving pays.")
+    ] = None,
+    moves: Annotated[int | None, typer.Option(min=0, help="The most filters to move (flip). Default: 1.")] = None,
+    move_price: Annotated[
+        float | None,
+        typer.Option(min=0, help="What each moved filter must save (flip), in traffic or delay. Default: 0."),
+    ] = None,
     filter_delay: Annotated[float | None, typer.Option(min=0, help="Delay added by a filter. Default: 0.")] = None,
     link_delay: Annotated[
         float | None, typer.Option(min=0, help="Delay of a link per unit of flow on it. Default: 1.")
@@ -62,13 +84,13 @@ def filters(
         narrowcast plan filters tree.parquet demand.parquet --k 15 --out plan --curve curve.png --picture tree.png
 
         narrowcast plan filters tree.csv demand.csv --objective delay --filter-delay 400 --link-delay 100
+
+        narrowcast measure inputs --out measured; narrowcast plan filters measured --k 15 --out plan
+
+        narrowcast plan filters measured --k 15 --method flip --previous plan --moves 1 --move-price 20 --out next
     """
-    from narrowcast.model.folder import fingerprint
-    from narrowcast.model.intake import read_demand, read_tree
     from narrowcast.model.quarantine import Quarantine
-    from narrowcast.plans.filters.demand import flow_from_demand
     from narrowcast.plans.filters.plan import make
-    from narrowcast.plans.filters.result import TreeDemand
 
     if curve is not None and objective is not FilterObjective.traffic:
         raise InputError(
@@ -77,9 +99,9 @@ def filters(
             got=str(curve),
         )
     aside = Quarantine(strict=strict)
-    shape = read_tree(tree)
-    wanted = TreeDemand(shape, flow_from_demand(shape, *read_demand(demand, shape, aside)))
-    with notes.status("planning"):
+    wanted = _wanted(tree, demand, aside)
+    shape = wanted.tree
+    with working("planning"):
         made = make(
             wanted,
             k,
@@ -91,10 +113,11 @@ def filters(
             price,
             method.value,
             seed,
+            previous=None if previous is None else _plan_in(previous),
+            moves=moves,
+            move_price=move_price,
         )
-    made = written(
-        made.made_from({"tree": fingerprint(tree), "demand": fingerprint(demand)}), out, aside, overwrite=overwrite
-    )
+    made = written(made, out, aside, overwrite=overwrite)
     _draw(made, curve, picture)
     nodes = [made.node_names[v] for v in made.filters.tolist()]
     if json:
@@ -102,12 +125,43 @@ def filters(
         return
     without = float(made.cost.baselines["no filter"])
     saved = 1 - made.objective / without if without else 0.0
+    gap = "" if made.gap is None else f", gap {made.gap:.2%}"
     headline = (
         f"[bold]{len(nodes):,} filter{'s' * (len(nodes) != 1)} on a tree of {shape.n:,} vertices[/]: {made.goal} "
-        f"{text(made.objective)}, {saved:.1%} below no filter ({made.method}, gap {made.gap or 0.0:.2%})"
+        f"{text(made.objective)}, {saved:.1%} below no filter ({made.method}{gap})"
     )
     show(headline, {"narrowcast": made.objective, **made.cost.baselines}, "narrowcast", out)
     _show_filters(nodes, made)
+
+
+def _wanted(tree: Path, demand: Path | None, aside: Quarantine) -> TreeDemand:
+    """The tree and what is wanted below each of its nodes, from whichever tables say so."""
+    from narrowcast.model.folder import fingerprint
+    from narrowcast.model.intake import read_demand, read_tree
+    from narrowcast.plans.filters.demand import flow_from_demand, is_tree_demand, measured_flow
+    from narrowcast.plans.filters.plan import demand_in
+    from narrowcast.plans.filters.result import TreeDemand
+
+    if demand is None:
+        return demand_in(tree)
+    shape = read_tree(tree)
+    if is_tree_demand(demand):
+        found = demand_in(demand)
+        inputs = {"tree": fingerprint(tree), **found.inputs}
+        return TreeDemand(*measured_flow(demand, shape), inputs=inputs)
+    inputs = {"tree": fingerprint(tree), "demand": fingerprint(demand)}
+    return TreeDemand(shape, flow_from_demand(shape, *read_demand(demand, shape, aside)), inputs=inputs)
+
+
+def _plan_in(folder: Path) -> FiltersPlan:
+    """The plan in force."""
+    from narrowcast.plans.filters.result import FiltersPlan
+    from narrowcast.plans.verbs import load
+
+    found = load(folder)
+    if not isinstance(found, FiltersPlan):
+        raise InputError(f"--previous must be a filters plan, got a {found.kind} plan", name="previous", got=found.kind)
+    return found
 
 
 def _draw(made: FiltersPlan, curve: Path | None, picture: Path | None) -> None:

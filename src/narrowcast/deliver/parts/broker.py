@@ -1,48 +1,54 @@
 """A broker of the overlay: looks up the channel and passes frames on; as a filter, thins them out per child.
 
-It keeps nothing that a restart would miss: plans come from the registry, attachments are repeated by
-the edges. What is lost while it is away is repaired from the log.
+It keeps nothing that a restart would miss: plans, and what subscriptions below it want, come from the registry,
+attachments are repeated by the edges. What is lost while it is away is repaired from the log.
 
-A filter has profiles to parse, 800 of them in 50 to 160 ms, and no frame waits for that: parsing begins when the
-plan arrives, before its epoch does, and goes on in slices of a few milliseconds, a Tick each. Frames that come in
-between are passed on as they are: too much for a moment, never too little.
+In a filtered tree every broker takes part in telling the ones above what is wanted (`climb`), whether its filter works
+or not; so a filter can begin to work anywhere at once. There may be profiles to parse, 800 of them in 50 to 160 ms, and
+no frame waits for that: it goes on in slices of a few milliseconds, a Tick each. Frames that come in between are passed
+on as they are: too much for a moment, never too little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from enum import Enum
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeGuard
 
 from narrowcast.deliver.parts import records
-from narrowcast.deliver.parts.effects import Send, Watch
-from narrowcast.deliver.parts.events import Arrived, Noted, Tick
+from narrowcast.deliver.parts.climb import Climb
+from narrowcast.deliver.parts.effects import Lookup, Send, Watch, Write
+from narrowcast.deliver.parts.events import Arrived, Noted, Refused, Tick, Written
+from narrowcast.deliver.parts.filter_moves import FilterMode
 from narrowcast.deliver.parts.node import MOST_PLANS, Node
+from narrowcast.deliver.parts.part import NEVER
 from narrowcast.deliver.parts.relay import Unopened
-from narrowcast.deliver.parts.wanted_below import WantedBelow, profiles_below
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Address, Link, Overlay
 from narrowcast.deliver.wire import Attach, Frame, Malformed, decode_payloads
-from narrowcast.errors import NarrowcastError
 
 SLICE = 2000  # characters of profiles parsed before frames get their turn: 4 ms, or 15 on a slow machine
 
 
-class FilterMode(Enum):
-    """What a filter does now. Only an active one filters; the others pass everything on: too much, never too little."""
-
-    ACTIVE = "active"
-    PASSIVE = "passive"
-    MIGRATING = "migrating"
-    SPAWNING = "spawning"
-
-
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """`forget`: how long an attachment holds that its edge does not repeat."""
+    """`forget`: how long an attachment holds that its edge does not repeat. `retry`: when to ask the registry again."""
 
     forget: float = 2.0
+    retry: float = 0.25
+
+
+@dataclass(slots=True)
+class _Place:
+    """Our place in the tree of one epoch: what we know there, and how far the registry has it."""
+
+    climb: Climb
+    revisions: dict[str, int] = field(default_factory=dict)  # of the records that were heard, by broker
+    wrote: dict[str, Any] | None = None  # the last one that is there
+    writing: dict[str, Any] | None = None
+    request: int = 0
+    unheard: dict[str, None] = field(default_factory=dict)  # keys that nobody has said anything about yet
+    due: float = 0.0  # when to ask or to write again
 
 
 class Broker(Node):
@@ -54,11 +60,14 @@ class Broker(Node):
         super().__init__(name, beat=beat)
         self.settings = settings or BrokerSettings()
         self.mode: FilterMode | None = None  # None: as the plan says
-        self._attached: dict[tuple[int, int], dict[str, float]] = {}  # edges by (epoch, channel), and until when
-        self._tables: dict[tuple[int, int], WantedBelow] = {}  # by (epoch, channel), those that are ready
-        self._begun: dict[int, Iterator[int]] = {}  # the parsing for each epoch in which this broker is a filter
-        self._unfinished: list[int] = []  # its epochs
-        self._handlers[Arrived] = self._on_arrived
+        self._mode_for: int | None = None  # the epoch that the mode is for; None: any
+        self._attached: dict[tuple[int, int], dict[str, tuple[float, int]]] = {}  # by (epoch, channel): till when, turn
+        self._places: dict[int, _Place] = {}  # by epoch, where subscriptions climb
+        self._watches_subscriptions = False
+        # Subscriptions as they were noted, with their revisions; of ours, the edge and the profile.
+        self._subscriptions: dict[str, tuple[bytes, tuple[str, str] | None]] = {}
+        self._newest = 0  # the revision of the newest note on a subscription
+        self._handlers |= {Arrived: self._on_arrived, Written: self._on_written, Refused: self._on_refused}
 
     def _start(self, now: float) -> None:
         super()._start(now)
@@ -66,56 +75,148 @@ class Broker(Node):
 
     def _noted(self, event: Noted, now: float) -> None:
         if event.key == records.named(records.FILTER, self.name):
-            self.mode = None if event.data is None else _mode(self._understood(event.key, event.data))
-            self._begin_filters()
+            record = None if event.data is None else self._understood(event.key, event.data)
+            self.mode = None if event.data is None else _mode(record)
+            self._mode_for = None if record is None else record.get("epoch")
+        elif event.key.startswith(records.SUBSCRIPTION):
+            self._note_subscription(event, now)
+        elif event.key.startswith(records.WANTS):
+            self._note_wants(event, now)
+
+    # Subscriptions climb.
 
     def _prepare(self, now: float) -> None:
         """Ready as soon as frames can be passed on, which is before they can be filtered."""
         super()._prepare(now)
-        self._begin_filters()
-
-    def _begin_filters(self) -> None:
-        """Begin to parse what a filter needs; where that is little, it is done now."""
         for epoch, routing in self.plans.items():
-            if epoch not in self._begun and self._filters(routing):
-                self._begun[epoch] = self._parse(epoch, routing)
-                self._unfinished.append(epoch)
-        self._go_on()
+            if epoch not in self._places and routing.climbs:
+                self._begin(epoch, routing, now)
 
-    def _parse(self, epoch: int, routing: Routing) -> Iterator[int]:
-        """Make the tables of an epoch, and tell after each step what it took, in characters parsed."""
-        for channel, address in routing.addresses.items():
-            if not isinstance(address, Overlay) or self.name not in address.brokers:
-                continue
-            below = profiles_below(routing, channel, self.name)
-            yield len(routing.taken)  # to look at a subscription takes no longer than to parse a character
-            if below is None:
-                continue
-            table = WantedBelow()
-            for child, profile in below:
-                if not self._add(table, child, profile):
-                    break
-                yield len(profile)
-            else:
-                self._tables[epoch, channel] = table
+    def _begin(self, epoch: int, routing: Routing, now: float) -> None:
+        tree = next((a for a in routing.addresses.values() if isinstance(a, Overlay)), None)
+        if tree is None or self.name not in tree.brokers:
+            return
+        climb = Climb(self.name, tree)
+        near = [self.name, *climb.children, *([] if climb.parent is None else [climb.parent])]
+        keys = [records.wants_of(epoch, broker) for broker in near]
+        self._places[epoch] = _Place(climb, unheard=dict.fromkeys(keys))
+        for key in keys:
+            self._do(Watch(key))
+        if not self._watches_subscriptions:
+            self._watches_subscriptions = True
+            self._do(Watch(records.SUBSCRIPTION))
+        self._advance(epoch, now)
 
-    def _add(self, table: WantedBelow, child: str, profile: str) -> bool:
-        """Whether a profile is one; where it is not, nobody knows what is wanted, and nothing may be filtered."""
+    def _note_subscription(self, event: Noted, now: float) -> None:
+        """A subscription came, changed or went: whose it is, every epoch must know."""
         try:
-            table.add(child, profile)
-        except (NarrowcastError, RecursionError):
+            name = records.name_of(event.key)
+        except ValueError:
             self.counts["malformed records"] += 1
-            return False
-        return True
+            return
+        before = self._subscriptions.get(name)
+        if event.data is None:
+            self._subscriptions.pop(name, None)
+            own = None
+        elif before is not None and before[0] == event.data:
+            return  # registered again
+        else:
+            record = self._understood(event.key, event.data)
+            mine = record is not None and record.get("gateway") == self.name
+            own = (record["edge"], record["profile"]) if mine and record is not None else None
+            self._subscriptions[name] = (event.data, own)
+        for epoch, place in self._places.items():
+            place.unheard.pop(event.key, None)
+            if place.climb.started:
+                place.climb.note(name, *(own or (None,)))
+                self._advance(epoch, now)
 
-    def _go_on(self) -> None:
+    def _note_wants(self, event: Noted, now: float) -> None:
+        try:
+            epoch, broker = records.wants_in(event.key)
+        except ValueError:
+            self.counts["malformed records"] += 1
+            return
+        place = self._places.get(epoch)
+        if place is None or event.revision < place.revisions.get(broker, 0):
+            return  # an answer that newer news has overtaken
+        record = self._understood(event.key, event.data)
+        if record is None and event.data is not None:
+            return  # rubbish: whoever should stand there writes it again
+        place.unheard.pop(event.key, None)
+        place.revisions[broker] = event.revision
+        if broker == self.name:
+            self._note_own(place, record)
+        elif broker == place.climb.parent:
+            place.climb.hear_above(record)
+        elif broker in place.climb.children:
+            place.climb.hear(broker, record)
+        self._advance(epoch, now)
+
+    def _note_own(self, place: _Place, record: dict[str, Any] | None) -> None:
+        climb = place.climb
+        if not climb.started:
+            climb.take_own(record)
+            place.wrote = record
+            for name in list(climb.subs):  # they may have gone while we were away
+                if name not in self._subscriptions:
+                    key = records.named(records.SUBSCRIPTION, name)
+                    place.unheard[key] = None
+            for name, (_, own) in self._subscriptions.items():
+                climb.note(name, *(own or (None,)))
+        elif record is not None and record == place.writing:
+            self._wrote(place)
+        elif record is not None and record != place.wrote:
+            climb.take_own(record)  # by an earlier self: it was on its way when we started
+            place.wrote, place.writing = record, None
+
+    def _wrote(self, place: _Place) -> None:
+        assert place.writing is not None
+        place.wrote, place.writing, place.request = place.writing, None, 0
+        place.climb.written(place.wrote)
+
+    def _advance(self, epoch: int, now: float) -> None:
+        """Write what has changed, one record at a time."""
+        place = self._places[epoch]
+        self._go_on(place)
+        if place.climb.started and place.writing is None and place.climb.record() != place.wrote:
+            place.writing = place.climb.begin()
+            self._write(epoch, place, now)
+
+    def _write(self, epoch: int, place: _Place, now: float) -> None:
+        assert place.writing is not None
+        place.request, place.due = self._request(), now + self.settings.retry
+        data = records.pack(place.writing)
+        self._do(Write(place.request, records.wants_of(epoch, self.name), data, place.revisions.get(self.name, 0)))
+
+    def _on_written(self, event: Written, now: float) -> None:
+        for epoch, place in self._places.items():
+            if place.request == event.request and place.writing is not None:
+                place.revisions[self.name] = event.revision
+                self._wrote(place)
+                self._advance(epoch, now)
+
+    def _on_refused(self, event: Refused, now: float) -> None:
+        for epoch, place in self._places.items():
+            if place.request == event.request and event.stale:
+                self._do(Lookup(records.wants_of(epoch, self.name)))  # what stands there says why
+
+    def _go_on(self, place: _Place) -> None:
         spent = 0
-        while self._unfinished and spent < SLICE:
-            took = next(self._begun[self._unfinished[0]], None)
-            if took is None:
-                self._unfinished.pop(0)
-            else:
-                spent += took
+        while spent < SLICE and (took := place.climb.parse(SLICE - spent)):
+            spent += took
+
+    def _ask_again(self, now: float) -> None:
+        for epoch, place in self._places.items():
+            if now >= place.due:
+                place.due = now + self.settings.retry
+                for key in place.unheard:
+                    self._do(Lookup(key))
+                if place.writing is not None:
+                    self._write(epoch, place, now)
+            self._advance(epoch, now)
+
+    # Frames.
 
     def _on_arrived(self, event: Arrived, now: float) -> None:
         if isinstance(event.what, Attach):
@@ -126,7 +227,7 @@ class Broker(Node):
     def _attach(self, attach: Attach, now: float) -> None:
         edges = self._attached.setdefault((attach.epoch, attach.channel), {})
         if attach.on:
-            edges[attach.edge] = now + self.settings.forget
+            edges[attach.edge] = (now + self.settings.forget, attach.turn)
         else:
             edges.pop(attach.edge, None)
 
@@ -136,38 +237,58 @@ class Broker(Node):
         if routing is None or not isinstance(address, Overlay):
             self.counts["unknown channel"] += 1
             return
-        table = self._tables.get((frame.epoch, frame.channel)) if frame.messages and self._filters(routing) else None
-        if table is not None and isinstance(frame.messages, Unopened) and not frame.messages.is_whole():
+        place = self._places.get(frame.epoch)
+        filters = place is not None and bool(frame.messages) and self._filters(frame.epoch, routing, address)
+        if filters and isinstance(frame.messages, Unopened) and not frame.messages.is_whole():
             self.counts["malformed frames"] += 1
             return
-        edges = self._attached.get((frame.epoch, frame.channel), {})
-        targets = [*address.children(self.name), *(edge for edge, until in edges.items() if until > now)]
+        children = address.children(self.name)
+        targets = [*children, *self._edges(frame, place, now)]
         self.counts["frames"] += len(targets)
-        for target, thin in zip(targets, self._thinned(frame, targets, table), strict=True):
-            self._do(Send(Link(target), thin))
+        thin = self._thinned(frame, targets, place.climb) if filters and place is not None else [frame] * len(targets)
+        self.counts["messages to brokers"] += sum(len(each.messages) for each in thin[: len(children)])
+        for target, each in zip(targets, thin, strict=True):
+            self._do(Send(Link(target), each))
 
-    def _filters(self, routing: Routing) -> bool:
-        """As the registry says, or else the plan. Anywhere on the tree is sound: the plan tells who is below."""
-        return self.name in routing.filters if self.mode is None else self.mode is FilterMode.ACTIVE
+    def _edges(self, frame: Frame, place: _Place | None, now: float) -> list[str]:
+        """Who is attached; where subscriptions climb, only those who know which of theirs are in the table."""
+        edges = self._attached.get((frame.epoch, frame.channel), {})
+        turn = None if place is None else place.climb.turn
+        return [edge for edge, (until, known) in edges.items() if until > now and turn in (None, known)]
 
-    def _thinned(self, frame: Frame, targets: list[str], table: WantedBelow | None) -> list[Frame]:
+    def _filters(self, epoch: int, routing: Routing, address: Overlay) -> bool:
+        """Whether to open frames: as the registry says, or else the plan. The root sends no more than anybody wants."""
+        return address.root == self.name or self.is_active(epoch, routing)
+
+    def is_active(self, epoch: int, routing: Routing) -> bool:
+        """Whether our filter works in an epoch. Anywhere on the tree is sound."""
+        if self.mode is None or self._mode_for not in (None, epoch):
+            return self.name in routing.filters
+        return self.mode is FilterMode.ACTIVE
+
+    def _thinned(self, frame: Frame, targets: list[str], climb: Climb) -> list[Frame]:
         """The frame for each target: fewer messages, the same claim."""
-        if table is None:
-            return [frame] * len(targets)
         messages = decode_payloads([payload for _, _, payload in frame.messages])
+        wanted, active = climb.wanted, self.is_active(frame.epoch, self.plans[frame.epoch])
+        if not active:
+            if not climb.knows_all:
+                return [frame] * len(targets)
+            kept = [_is_message(message) and wanted.anybody(message) for message in messages]
+            return [self._with(frame, kept)] * len(targets)
         frames = []
         for target in targets:
-            if target in table:
-                kept = tuple(
-                    carried
-                    for carried, message in zip(frame.messages, messages, strict=True)
-                    if _passes(table, target, message)
-                )
-                self.counts["filtered"] += len(frame.messages) - len(kept)
-                frames.append(replace(frame, messages=kept))
+            if target in wanted:
+                kept = [_is_message(message) and wanted.wants(target, message) for message in messages]
+                frames.append(self._with(frame, kept))
             else:
                 frames.append(frame)  # nobody known below: whoever it is may want anything
         return frames
+
+    def _with(self, frame: Frame, kept: list[bool]) -> Frame:
+        if all(kept):
+            return frame
+        self.counts["filtered"] += len(kept) - sum(kept)
+        return replace(frame, messages=tuple(m for m, keep in zip(frame.messages, kept, strict=True) if keep))
 
     def _drain(self) -> None:
         """The last few plans are kept: frames of an older one may still be on their way."""
@@ -175,9 +296,7 @@ class Broker(Node):
         kept = [n for n in sorted(self.plans)[-MOST_PLANS:] if n >= current - 1]
         self.plans = {n: self.plans[n] for n in kept}
         self._attached = {key: edges for key, edges in self._attached.items() if key[0] >= current - 1}
-        self._tables = {key: table for key, table in self._tables.items() if key[0] in self.plans}
-        self._begun = {n: work for n, work in self._begun.items() if n in self.plans}
-        self._unfinished = [n for n in self._unfinished if n in self.plans]
+        self._places = {n: place for n, place in self._places.items() if n in self.plans}
 
     def _wanted(self) -> dict[Address, None]:
         """A broker is reached by its name; where its children are is for the carrier to know."""
@@ -185,13 +304,16 @@ class Broker(Node):
 
     def _on_tick(self, event: Tick, now: float) -> None:
         super()._on_tick(event, now)
-        self._go_on()
+        self._ask_again(now)
         for edges in self._attached.values():
-            for edge in [edge for edge, until in edges.items() if until <= now]:
+            for edge in [edge for edge, (until, _) in edges.items() if until <= now]:
                 del edges[edge]
 
     def _next_wake(self, now: float) -> float:
-        return now if self._unfinished else self._beat_at
+        if any(place.climb.is_busy for place in self._places.values()):
+            return now
+        open_ = (place.due for place in self._places.values() if place.unheard or place.writing is not None)
+        return min(self._beat_at, min(open_, default=NEVER))
 
 
 def _mode(record: dict[str, Any] | None) -> FilterMode:
@@ -202,5 +324,5 @@ def _mode(record: dict[str, Any] | None) -> FilterMode:
         return FilterMode.PASSIVE
 
 
-def _passes(table: WantedBelow, target: str, message: Mapping[str, Any] | Malformed) -> bool:
-    return not isinstance(message, Malformed) and table.wants(target, message)
+def _is_message(message: Mapping[str, Any] | Malformed) -> TypeGuard[Mapping[str, Any]]:
+    return not isinstance(message, Malformed)

@@ -7,17 +7,23 @@ lost the lease without knowing cannot take one, and the next one goes on where i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
+from zlib import crc32
 
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.effects import Append, Lookup, PlanWanted, Watch, Write
 from narrowcast.deliver.parts.events import Appended, Failed, Noted, Planned, Refused, Replan, Tick, Written
+from narrowcast.deliver.parts.filter_moves import FilterMode, next_order
 from narrowcast.deliver.parts.node import STEADY
 from narrowcast.deliver.parts.part import NEVER, Part
 from narrowcast.deliver.routing.routing import Routing
+from narrowcast.deliver.transport import Overlay
 from narrowcast.deliver.wire import Marker, encode_entry
+from narrowcast.deliver.wire.frame import EVERY
+from narrowcast.deliver.wire.seal import session_key
 from narrowcast.errors import InfeasibleError
 
 MOST_OPEN = 256
@@ -31,7 +37,7 @@ class CoordinatorSettings:
     `move`: the same where another plan was offered; who is late then does not miss the move, but undoes it. It is
     more than `alive`, so that the dead hold nobody up. `every`: plan again after so long even if nothing changed
     (None: only on change), and never sooner than `pause` after the last time. `alive`: a node that shows
-    nothing for so long counts as dead.
+    nothing for so long counts as dead. `seal`: make keys for every epoch.
     """
 
     ttl: float = 3.0
@@ -42,6 +48,7 @@ class CoordinatorSettings:
     every: float | None = None
     alive: float = 5.0
     retry: float = 0.5
+    seal: bool = False
 
 
 @dataclass(slots=True)
@@ -69,10 +76,17 @@ class Coordinator(Part):
         self._subscriptions: dict[str, _Key] = {}
         self._nodes: dict[str, _Key] = {}  # those that are alive
         self._plans: set[int] = set()
+        self._written: dict[int, bytes] = {}  # the plans as they stand there
+        self._tree: tuple[int, Routing | None] = (0, None)  # the plan in force, if subscriptions climb its tree
+        self._filters: dict[str, _Key] = {}  # what each filter does, by its broker
+        self._placement: frozenset[str] | None = None  # the brokers whose filters should work, once that is known
+        self._roots: dict[int, bytes] = {}
+        self._rings: dict[int, set[str]] = {}  # the keys of the registry with keys of frames, by epoch
         self._sources: dict[int, int] = {}  # the epoch in force at each shard's checkpoint
         self._open: dict[int, Callable[[int | None, bool], None]] = {}  # what to do with an answer
         self._steps: set[int] = set()  # requests of the step of the epoch that is under way
         self._dirty = True  # what was planned for has changed
+        self._anew = False  # the next plan is written even if it is the one in force
         self._number = 0  # of the plan being written
         self._planning = 0
         self._markers: dict[int, int] = {}  # the sequence number of the marker in each shard
@@ -98,6 +112,9 @@ class Coordinator(Part):
             records.PLAN,
             records.SOURCE,
             records.OFFER,
+            records.SEAL,
+            records.RING,
+            records.FILTER,
         ):
             self._do(Watch(prefix))
         self._do(Lookup(records.LEASE))
@@ -105,8 +122,8 @@ class Coordinator(Part):
     # What the registry says.
 
     def _on_noted(self, event: Noted, now: float) -> None:
-        plan = event.key.startswith(records.PLAN)
-        record = None if plan else self._understood(event.key, event.data)
+        bulk = event.key.startswith((records.PLAN, records.SEAL, records.RING))
+        record = None if bulk else self._understood(event.key, event.data)
         if event.key == records.LEASE:
             if record is None and event.revision >= self._lease.revision:
                 self._lease = _Key(None, event.revision, now - self.settings.ttl)  # nobody holds it: no need to wait
@@ -140,6 +157,19 @@ class Coordinator(Part):
         elif event.key.startswith(records.PLAN):
             number = records.number_of(event.key)
             self._plans = self._plans - {number} if event.data is None else self._plans | {number}
+            self._written.pop(number, None)
+            if event.data is not None:
+                self._written[number] = event.data
+        elif event.key.startswith(records.FILTER):
+            self._filters[records.name_of(event.key)] = _Key(record, event.revision, now)
+        elif event.key.startswith((records.SEAL, records.RING)):
+            if event.key.startswith(records.SEAL) and (found := self._understood(event.key, event.data)) is not None:
+                self._roots[records.number_of(event.key)] = bytes.fromhex(found["root"])
+            elif event.key.startswith(records.SEAL):
+                self._roots.pop(records.number_of(event.key), None)
+            known = self._rings.setdefault(records.ring_epoch(event.key), set())
+            (known.discard if event.data is None else known.add)(event.key)
+            self._rings = {epoch: keys for epoch, keys in self._rings.items() if keys}
         elif record is not None and (shard := records.number_of(event.key)) in self.shards:
             self._sources[shard] = record["epoch"]
 
@@ -204,6 +234,7 @@ class Coordinator(Part):
     def _take_over(self) -> None:
         """Put our term on the epoch, so that whoever led before us can no longer write it."""
         self._steps, self._markers, self._dirty = set(), {}, True
+        self._anew = True  # the log may have gone back while nobody led
         self._set_epoch()
 
     # The epoch, step by step. Each step is finished or tried again; none is taken twice.
@@ -226,6 +257,9 @@ class Coordinator(Part):
 
     def _steady(self, now: float) -> None:
         s = self.settings
+        if self._move_filter():
+            return
+        self._give_keys()
         due = self._dirty or (s.every is not None and now >= self._next_plan_at - s.pause + s.every)
         if self._planning or not due or now < self._next_plan_at:
             return
@@ -267,8 +301,11 @@ class Coordinator(Part):
         self._planning = 0
         if self._record["phase"] != "steady" or now < self._busy_until:
             self._dirty = True
+        elif event.routing is not None and not self._anew and self._is_in_force(event.routing):
+            self._place(frozenset(event.routing.filters))
+            self._work(now)
         elif (packed := self._packed(event.routing)) is not None:
-            self._write_plan(packed)
+            self._write_plan(packed, event.routing)
         elif self._new_offer is not None:  # it cannot be put in force: never, rather than for ever again
             self.counts["offers refused"] += 1
             self._dirty = True
@@ -283,10 +320,10 @@ class Coordinator(Part):
             return None
 
     def _on_replan(self, event: Replan, now: float) -> None:
-        self._dirty = True
+        self._dirty = self._anew = True
         self._work(now)
 
-    def _write_plan(self, packed: bytes) -> None:
+    def _write_plan(self, packed: bytes, routing: Routing | None) -> None:
         """A plan is written once. If its number is taken, another coordinator was here: plan again."""
         number, offer = self._number, self._new_offer
 
@@ -296,10 +333,101 @@ class Coordinator(Part):
                 self._plans |= {number} if stale else set()
             else:
                 self._plans |= {number}
+                self._written[number] = packed
+                self._anew = False
                 self._since = self._now
+                if self.settings.seal and routing is not None:
+                    self._write_keys(number, routing, crc32(packed))
                 self._set_epoch(phase="preparing", next=number, trying=offer)
 
         self._step(self._write(records.numbered(records.PLAN, number), packed, 0, written))
+
+    def _write_keys(self, epoch: int, routing: Routing, plan: int) -> None:
+        """Keys of an epoch: their root for sources and brokers, and for each edge those of what it takes.
+
+        Written once the plan's number is ours, so that nobody else writes others.
+        """
+        root = secrets.token_bytes(32)
+        taken: dict[str, set[int]] = {}
+        for name, channels in routing.taken.items():
+            if name in routing.edges:
+                taken.setdefault(routing.edges[name], {EVERY}).update(channels)
+        self._do(Write(self._request(), records.numbered(records.SEAL, epoch), records.pack({"root": root.hex()})))
+        self._write_rings(epoch, root, plan, taken)
+
+    def _write_rings(self, epoch: int, root: bytes, plan: int, taken: Mapping[str, Iterable[int]]) -> None:
+        for edge, channels in sorted(taken.items()):
+            keys = {str(c): session_key(root, epoch, c, plan).hex() for c in sorted(channels)}
+            ring = records.pack({"plan": plan, "keys": keys})
+            self._rings.setdefault(epoch, set()).add(records.ring_of(edge, epoch))
+            self._do(Write(self._request(), records.ring_of(edge, epoch), ring))
+
+    # Filters move without a new epoch: on the same tree, any of them may work or not at any moment.
+
+    def _in_force(self) -> Routing | None:
+        """The plan in force, if it is a tree that subscriptions climb."""
+        current = self._record["current"]
+        if self._tree[0] != current and current in self._written:
+            try:
+                found = Routing.from_bytes(self._written[current])
+            except ValueError:
+                return None
+            self._tree = (current, found if found.climbs else None)
+            self._placement = None
+        return self._tree[1] if self._tree[0] == current else None
+
+    def _is_in_force(self, routing: Routing) -> bool:
+        """Whether a plan differs from the one in force in nothing but its filters."""
+        present = self._in_force()
+        if present is None or not routing.climbs:
+            return False
+        return replace(routing, filters=()).to_bytes() == replace(present, filters=()).to_bytes()
+
+    def _place(self, filters: frozenset[str]) -> None:
+        """The filters to work from now on; if they were offered, the offer is in force with that."""
+        self._placement = filters
+        if self._new_offer is not None:
+            self._set_epoch(offer=self._new_offer, trying=None)
+
+    def _move_filter(self) -> bool:
+        """The next order to a filter, if one is where it should not be: a step of its own."""
+        routing, current = self._in_force(), self._record["current"]
+        if routing is None or self._placement is None:
+            return False
+        states = {}
+        for broker in sorted(routing.addresses[0].brokers):  # type: ignore[union-attr]
+            known = self._filters.get(broker, _Key()).record
+            if known is not None and known.get("epoch") in (None, current):
+                states[broker] = known["state"]
+            elif broker in routing.filters:
+                states[broker] = FilterMode.ACTIVE.value
+        order = next_order(states, self._placement)
+        if order is None:
+            return False
+        broker, mode = order
+        before = self._filters.get(broker, _Key())
+        version = ((before.record or {}).get("version") or 0) + 1
+        record = {"state": mode.value, "version": version, "epoch": current}
+
+        def written(revision: int | None, stale: bool) -> None:
+            if revision is not None:
+                self.counts[f"filters {mode.value}"] += 1
+                self._filters[broker] = _Key(record, revision, self._now)
+
+        key = records.named(records.FILTER, broker)
+        self._step(self._write(key, record, before.revision, written))
+        return True
+
+    def _give_keys(self) -> None:
+        """Keys of the tree for edges that have come since it was planned."""
+        routing, current = self._in_force(), self._record["current"]
+        root = self._roots.get(current)
+        if routing is None or root is None or not self.settings.seal:
+            return
+        edges = {seen.record["edge"] for seen in self._subscriptions.values() if seen.record is not None}
+        missing = {edge for edge in edges if records.ring_of(edge, current) not in self._rings.get(current, ())}
+        channels = {EVERY, *routing.addresses}
+        self._write_rings(current, root, crc32(self._written[current]), dict.fromkeys(missing, channels))
 
     def _preparing(self, now: float) -> None:
         """Wait until everybody alive is ready, but not for ever.
@@ -355,9 +483,17 @@ class Coordinator(Part):
 
         self._step(self._write(records.EPOCH, record, self._epoch.revision, written))
 
+    def _delete_keys(self, epoch: int) -> None:
+        """They are known until they are gone: what was not deleted is deleted the next time."""
+        self._roots.pop(epoch, None)
+        for key in sorted(self._rings.get(epoch, ())):
+            self._do(Write(self._request(), key, None))
+
     def _tidy(self) -> None:
         """Delete plans that were taken back, and those that no source can come back to."""
         current = self._record["current"]
+        for epoch in sorted(n for n in self._rings if n < current and n not in self._plans):
+            self._delete_keys(epoch)
         self._delete(n for n in self._plans if current < n <= (self._record.get("burnt") or 0))
         if len(self._sources) < len(self.shards):
             return
@@ -368,6 +504,22 @@ class Coordinator(Part):
         for number in sorted(plans):
             self._plans.discard(number)
             self._do(Write(self._request(), records.numbered(records.PLAN, number), None))
+            self._forget_tree(number)
+            self._delete_keys(number)
+
+    def _forget_tree(self, number: int) -> None:
+        """What brokers said and did in a tree that is over."""
+        self._roots.pop(number, None)
+        try:
+            routing = Routing.from_bytes(self._written.pop(number, b""))
+        except ValueError:
+            return
+        brokers = {b for a in routing.addresses.values() if isinstance(a, Overlay) for b in a.brokers if routing.climbs}
+        for broker in sorted(brokers):
+            self._do(Write(self._request(), records.wants_of(number, broker), None))
+            known = self._filters.get(broker)
+            if known is not None and known.record is not None and known.record.get("epoch") == number:
+                self._do(Write(self._request(), records.named(records.FILTER, broker), None, known.revision))
 
     def _bury(self, now: float) -> None:
         """A node that has shown nothing for long is dead: nobody waits for it, and trees go around it.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from narrowcast.deliver.parts import records
-from narrowcast.deliver.parts.effects import Deliver, Gap, Locate, Read, Send, Subscribed, Write
+from narrowcast.deliver.parts.climbed import Climbed
+from narrowcast.deliver.parts.effects import Deliver, Gap, Locate, Lookup, Read, Send, Subscribed, Watch, Write
 from narrowcast.deliver.parts.events import (
     Arrived,
     Consumed,
     Failed,
     Located,
+    Noted,
     Subscribe,
     Tick,
     Unsubscribe,
@@ -31,7 +33,8 @@ from narrowcast.profiles.parsed import parsed
 class EdgeSettings:
     """`grace`: how long a hole may be closed by frames that are late. `patience`: how long silence is believed.
 
-    `tail`: how often the log is read for a subscription that no plan covers. `most_held`: messages held
+    `tail`: how often the log is read for a subscription that no plan covers. `trust`: how long an edge goes by what it
+    hears alone, before it asks the log whether that is all. `most_held`: messages held
     beyond a hole before the log takes over. `most_lag`: entries a subscriber without credit may fall
     behind before it is told of a gap.
     """
@@ -39,6 +42,7 @@ class EdgeSettings:
     grace: float = 0.06
     patience: float = 0.75
     tail: float = 0.05
+    trust: float = 30.0
     retry: float = 0.25
     attach: float = 0.5
     register: float = 5.0
@@ -82,6 +86,7 @@ class Edge(Node):
         self.subscriptions: dict[str, _Subscription] = {}
         self._takers: dict[tuple[int, int, int], list[Reader]] = {}  # by shard, epoch, channel
         self._asked: dict[int, tuple[str, int]] = {}  # open requests: subscription and shard
+        self._climbed = Climbed(name, shards)  # what a filtered tree carries for us
         self._locate_at = self._attach_at = self._report_at = self._read_due = NEVER
         self._handlers |= {
             Arrived: self._on_arrived,
@@ -109,6 +114,7 @@ class Edge(Node):
 
     def _drop(self, name: str) -> None:
         self.subscriptions.pop(name, None)
+        self._climbed.drop(name)
         self._asked = {request: asked for request, asked in self._asked.items() if asked[0] != name}
 
     def _locate(self, now: float) -> None:
@@ -121,8 +127,12 @@ class Edge(Node):
                     request = self._request()
                     self._asked[request] = (name, shard)
                     self._do(Locate(request, shard))
+        self._locate_climbed(now)
 
     def _on_located(self, event: Located, now: float) -> None:
+        if self._climbed.located(event.request, event.shard, end_of(event.sequence)):
+            self._prepare(now)
+            return
         name, shard = self._asked.pop(event.request, (None, event.shard))
         subscription = self.subscriptions.get(name) if name is not None else None
         if subscription is None or name is None:
@@ -143,12 +153,15 @@ class Edge(Node):
             return
         for shard in self.shards:
             at = subscription.start[shard]
-            subscription.readers[shard] = Reader(name, shard, subscription.profile, at, told=at, read_at=now)
+            subscription.readers[shard] = Reader(
+                name, shard, subscription.profile, at, told=at, read_at=now, checked=now
+            )
         self._asked = {request: asked for request, asked in self._asked.items() if asked[0] != name}
         self._read_due = now
         self._do(Subscribed(name, dict(subscription.start)))
         self._register(name, subscription, now)
         self._report_at = min(self._report_at, now + self.settings.report)
+        self._locate_climbed(now)
         self._prepare(now)
 
     def _register(self, name: str, subscription: _Subscription, now: float) -> None:
@@ -156,17 +169,67 @@ class Edge(Node):
         self._do(Write(self._request(), records.named(records.SUBSCRIPTION, name), records.pack(record)))
         subscription.registered = now + self.settings.register
 
+    # Keys: of the channels to take.
+
+    @property
+    def _keys_at(self) -> str:
+        return records.ring_of(self.name)
+
+    def _take_keys(self, event: Noted) -> None:
+        record = self._understood(event.key, event.data)
+        if record is not None:
+            keys = {int(channel): bytes.fromhex(key) for channel, key in record["keys"].items()}
+            self.seal.add_keys(records.ring_epoch(event.key), record["plan"], keys)
+
+    def _has_keys(self, epoch: int) -> bool:
+        return self.name not in self.plans[epoch].edges.values() or self.seal.is_ready(epoch)
+
+    def _replaced(self, epoch: int) -> None:
+        """What was claimed under a plan that is not the one any more is worth nothing."""
+        if epoch in self.plans:
+            self.counts["plans replaced"] += 1
+            for subscription in self.subscriptions.values():
+                for reader in subscription.readers.values():
+                    reader.go_blind()
+
     # Plans: which channels to take.
 
     def _prepare(self, now: float) -> None:
+        self._climb()
         self._retake()
         super()._prepare(now)
         self._attach_at = now
 
+    def _climb(self) -> None:
+        """Follow what our gateway says of our subscriptions, in every plan where they climb a tree."""
+        for epoch, routing in self.plans.items():
+            if routing.climbs and self.gateway is not None and epoch not in self._climbed.keys:
+                key = self._climbed.keys[epoch] = records.wants_of(epoch, self.gateway)
+                self._do(Watch(key))
+                self._do(Lookup(key))
+        self._climbed.forget(self.plans)
+
+    def _noted(self, event: Noted, now: float) -> None:
+        if event.key.startswith(records.WANTS):
+            record = self._understood(event.key, event.data)
+            if record is not None and self._climbed.hear(event.key, record, event.revision):
+                self._locate_climbed(now)
+                self._prepare(now)
+
+    def _locate_climbed(self, now: float) -> None:
+        """From where on the tree carries what has just become sure: not before the log's end of now."""
+        profiles = {name: each.profile.text for name, each in self.subscriptions.items() if each.readers}
+        if self._climbed.settle(profiles):
+            self._locate_at = min(self._locate_at, now + self.settings.retry)
+            for shard in self.shards:
+                request = self._request()
+                self._climbed.ask(request)
+                self._do(Locate(request, shard))
+
     def _retake(self) -> None:
         self._takers = {}
         for name, subscription in self.subscriptions.items():
-            found = {epoch: self._channels(name, subscription, routing) for epoch, routing in self.plans.items()}
+            found = {n: self._channels(name, subscription, routing, n) for n, routing in self.plans.items()}
             taken = {epoch: frozenset(channels) for epoch, channels in found.items() if channels}
             for reader in subscription.readers.values():
                 reader.take_channels(taken)
@@ -174,8 +237,10 @@ class Edge(Node):
                     for channel in channels:
                         self._takers.setdefault((reader.shard, epoch, channel), []).append(reader)
 
-    def _channels(self, name: str, subscription: _Subscription, routing: Routing) -> tuple[int, ...]:
+    def _channels(self, name: str, subscription: _Subscription, routing: Routing, epoch: int) -> tuple[int, ...]:
         """What a plan has for a subscription; nothing if it was made for another profile, edge or gateway."""
+        if routing.climbs:
+            return tuple(routing.addresses) if self._climbed.carries(epoch, name) else ()
         same = (
             routing.profiles.get(name) == subscription.profile.text
             and routing.edges.get(name) == self.name
@@ -191,14 +256,16 @@ class Edge(Node):
         passed = all(reader.mark >= end_of(cutover.get(str(reader.shard), 0)) for reader in readers)
         kept = [n for n in sorted(self.plans)[-MOST_PLANS:] if n >= current or not passed]
         if len(kept) < len(self.plans):
+            for gone in self.plans.keys() - kept:
+                self.seal.forget(gone)
             self.plans = {n: self.plans[n] for n in kept}
             self._retake()
 
     def _wanted(self) -> dict[Address, None]:
         wanted: dict[Address, None] = {}
-        for _, routing in sorted(self.plans.items()):
+        for epoch, routing in sorted(self.plans.items()):
             for name, subscription in self.subscriptions.items():
-                channels = self._channels(name, subscription, routing)
+                channels = self._channels(name, subscription, routing, epoch)
                 wanted |= {routing.addresses[channel]: None for channel in channels}
                 if channels and routing.pulse is not None:
                     wanted[routing.pulse] = None
@@ -210,10 +277,11 @@ class Edge(Node):
         if self.gateway is None:
             return
         for epoch, routing in sorted(self.plans.items()):
-            taken = {c for name, each in self.subscriptions.items() for c in self._channels(name, each, routing)}
+            taken = {c for name, each in self.subscriptions.items() for c in self._channels(name, each, routing, epoch)}
             for channel in sorted(taken):
                 if isinstance(routing.addresses[channel], Overlay):
-                    self._do(Send(Link(self.gateway), Attach(self.name, epoch, channel)))
+                    turn = self._climbed.turn(epoch)
+                    self._do(Send(Link(self.gateway), Attach(self.name, epoch, channel, turn=turn)))
                     self._attach_at = now + self.settings.attach
 
     # Frames.
@@ -230,9 +298,11 @@ class Edge(Node):
         if not readers:
             self.counts["filtered by session"] += len(frame.messages) or 1
             return
-        opened = Opened(frame, self.plans[frame.epoch])
+        routing = self.plans[frame.epoch]
+        opened = Opened(frame, routing)
         for reader in readers:
-            reader.take(opened, now, self.counts)
+            at = self._climbed.start(frame.epoch, reader.subscription, frame.shard) if routing.climbs else 0
+            reader.take(opened if frame.after >= at else Opened(_after(frame, at), routing), now, self.counts)
             self._advance(reader, now)
 
     def _feel(self, pulse: Pulse, now: float) -> None:
@@ -298,7 +368,7 @@ class Edge(Node):
             reader.hole = min(reader.hole, now)
             due = reader.hole + s.grace
         else:
-            due = reader.heard + s.patience
+            due = min(reader.heard + s.patience, reader.checked + s.trust)
         reader.read_at = due
         self._read_due = min(self._read_due, due)
 
@@ -331,7 +401,7 @@ class Edge(Node):
         if event.first > event.after + 1 and gone > reader.mark:
             after = reader.mark
             reader.pass_on([], gone, None)
-            self._tell_gap(reader, after, "log")
+            self._tell_gap(reader, after, "restored" if event.back else "log")
         upto = end_of(event.upto)
         full = len(event.entries) >= self.settings.read_most
         if end_of(event.after) <= reader.mark < upto and subscription.credit != 0:
@@ -339,7 +409,7 @@ class Edge(Node):
             self.counts["repaired"] += len(wanted)
             self._hand(subscription, reader, wanted, upto)
         if not full:
-            reader.heard = now
+            reader.heard = reader.checked = now
             reader.blind = False
         reader.read_at = now if full else NEVER
         self._advance(reader, now)
@@ -391,3 +461,9 @@ class Edge(Node):
 
     def _next_wake(self, now: float) -> float:
         return min(self._beat_at, self._locate_at, self._attach_at, self._read_due, self._report_at)
+
+
+def _after(frame: Frame, at: int) -> Frame:
+    """The part of a frame that lies beyond a place."""
+    messages = tuple(message for message in frame.messages if message[0] > at)
+    return replace(frame, after=min(at, frame.upto), messages=messages)

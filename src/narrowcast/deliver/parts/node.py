@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.effects import Join, Leave, Watch, Write
@@ -38,6 +39,12 @@ class Node(Part):
     def _start(self, now: float) -> None:
         self._do(Watch(records.EPOCH))
         self._do(Watch(records.PLAN))
+        self._do(Watch(self._keys_at))
+
+    @property
+    def _keys_at(self) -> str:
+        """Where the keys of frames are to be found, for those who may have all of them."""
+        return records.SEAL
 
     def _on_tick(self, event: Tick, now: float) -> None:
         if now >= self._beat_at:
@@ -48,6 +55,9 @@ class Node(Part):
             self._take_epoch(self._understood(event.key, event.data), now)
         elif event.key.startswith(records.PLAN):
             self._take_plan(event.key, event.data)
+            self._prepare(now)
+        elif event.key.startswith(self._keys_at):
+            self._take_keys(event)
             self._prepare(now)
         else:
             self._noted(event, now)
@@ -66,17 +76,36 @@ class Node(Part):
             number = records.number_of(key)
             if data is None:
                 self.plans.pop(number, None)
-            elif number not in self.plans:
+                self.seal.forget(number)
+            elif number not in self.plans or self.seal.plan_of(number) != crc32(data):
+                self._replaced(number)
+                self.seal.know(number, crc32(data))
                 self.plans[number] = nothing()
                 self.plans[number] = Routing.from_bytes(data)
         except ValueError:
             self.counts["malformed records"] += 1
 
+    def _replaced(self, epoch: int) -> None:
+        """A plan is there under a number that may have had another one, as where the registry went back."""
+
+    def _take_keys(self, event: Noted) -> None:
+        record = self._understood(event.key, event.data)
+        if record is not None:
+            try:
+                self.seal.add_root(records.number_of(event.key), bytes.fromhex(record["root"]))
+            except ValueError:
+                self.counts["malformed records"] += 1
+
+    def _has_keys(self, epoch: int) -> bool:
+        """Whether frames of an epoch can be opened and sealed, as far as this node has to do with them."""
+        return self.seal.is_ready(epoch)
+
     def _prepare(self, now: float) -> None:
         """Join what every known plan needs, leave the rest, and say so."""
         self._drain()
         self._join()
-        newest = max((n for n in (self.epoch["current"], self.epoch["next"] or 0) if n in self.plans), default=0)
+        known = (n for n in (self.epoch["current"], self.epoch["next"] or 0) if n in self.plans and self._has_keys(n))
+        newest = max(known, default=0)
         if newest > self.ready:
             self.ready = newest
             self._show(now)

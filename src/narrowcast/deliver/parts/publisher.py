@@ -13,6 +13,8 @@ from narrowcast.deliver.wire.entry import publisher_bytes
 from narrowcast.deliver.wire.place import MOST
 from narrowcast.errors import InputError
 
+EARLIER = "it is unknown whether an earlier try of the same messages got through"
+
 
 @dataclass(frozen=True, slots=True)
 class PublisherSettings:
@@ -38,6 +40,7 @@ class _Sent:
     tokens: tuple[tuple[int, int], ...]  # (token, its first index)
     since: float
     again: float
+    tries: int = 0
 
 
 @dataclass(slots=True)
@@ -98,8 +101,9 @@ class Publisher(Part):
         line = self._lines[shard]
         assert line.sent is not None
         if event.final:
+            reason = event.reason if line.sent.tries == 1 else f"{event.reason}; {EARLIER}"
             for token, _ in line.sent.tokens:
-                self._do(Rejected(token, event.reason))
+                self._do(Rejected(token, reason))
             self._settle(shard, line, now)
         else:
             line.sent.again = min(line.sent.again, now + self.settings.retry / 2)
@@ -148,6 +152,7 @@ class Publisher(Part):
 
     def _append(self, shard: int, sent: _Sent, now: float) -> None:
         sent.again = now + self.settings.retry
+        sent.tries += 1
         request = self._request()
         self._asked[request] = shard
         self._do(Append(request, shard, sent.data, sent.dedup))

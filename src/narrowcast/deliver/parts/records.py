@@ -7,8 +7,11 @@
     plan.<epoch>    a routing, written once and never changed
     sub.<name>      a subscription: {profile, edge}
     node.<name>     a node that is alive: {role, ready: the newest epoch it has prepared, beat}
+    seal.<epoch>    what the keys of an epoch's sessions come from: {root}; for sources and brokers
+    ring.<edge>.<epoch>  the keys of the sessions that an edge takes: {plan: its checksum, keys: by channel}
     source.<shard>  how far a source has got: {sequence, epoch: in force after it}
-    filter.<name>   what the filter at a broker does now: {state}
+    filter.<name>   what the filter at a broker does now: {state, version, epoch: of the plan that it is for}
+    wants.<epoch>.<name>  what a broker tells its parent in a filtered tree: {version, up, turn, subs, sure, changes}
     sink.<name>     what a sink of batches published last: {batch, done, shard, last, piles}
 
 Names are written in hexadecimal where they stand in keys, so that any name will do.
@@ -33,9 +36,13 @@ PLAN = "plan."
 SUBSCRIPTION = "sub."
 NODE = "node."
 SOURCE = "source."
+SEAL = "seal."
+RING = "ring."
 FILTER = "filter."
+WANTS = "wants."
 SINK = "sink."
 MOST_RECORD, MOST_TEXT = 256 << 10, 4096  # bytes
+MOST_RING = 4 << 20  # bytes: 90,000 sessions
 
 
 def named(prefix: str, name: str) -> str:
@@ -52,6 +59,21 @@ def name_of(key: str) -> str:
     return bytes.fromhex(key.partition(".")[2]).decode()
 
 
+def wants_of(epoch: int, broker: str) -> str:
+    """The key of what a broker tells in an epoch.
+
+    >>> wants_of(3, "a"), wants_in("wants.3.61")
+    ('wants.3.61', (3, 'a'))
+    """
+    return f"{WANTS}{epoch}.{broker.encode().hex()}"
+
+
+def wants_in(key: str) -> tuple[int, str]:
+    """The epoch and the broker of a key that `wants_of` made; ValueError for any other."""
+    epoch, _, name = key.removeprefix(WANTS).partition(".")
+    return int(epoch), bytes.fromhex(name).decode()
+
+
 def numbered(prefix: str, number: int) -> str:
     return f"{prefix}{number}"
 
@@ -64,15 +86,25 @@ def number_of(key: str) -> int:
     return number
 
 
+def ring_of(edge: str, epoch: int | None = None) -> str:
+    """The key of an edge's ring for an epoch, or how the keys of all of them begin."""
+    return f"{RING}{edge.encode().hex()}." + ("" if epoch is None else str(epoch))
+
+
+def ring_epoch(key: str) -> int:
+    """The epoch in a key that `ring_of` made; ValueError for any other."""
+    return number_of(f"{RING}{key.rpartition('.')[2]}")
+
+
 def pack(record: dict[str, Any]) -> bytes:
     """A record as bytes, the same bytes for the same record."""
     return json.dumps(record, separators=(",", ":"), sort_keys=True).encode()
 
 
-def unpack(data: bytes) -> dict[str, Any]:
+def unpack(data: bytes, most: int = MOST_RECORD) -> dict[str, Any]:
     """The record of bytes that `pack` made; ValueError for any other."""
-    if len(data) > MOST_RECORD:
-        raise ValueError(f"a record must be at most {MOST_RECORD} bytes, got {len(data)}")
+    if len(data) > most:
+        raise ValueError(f"a record must be at most {most} bytes, got {len(data)}")
     try:
         found = json.loads(data)
     except RecursionError:
@@ -89,7 +121,7 @@ def read(key: str, data: bytes) -> dict[str, Any]:
     {'epoch': 1, 'sequence': 7}
     """
     prefix = key.partition(".")[0] + ("." if "." in key else "")
-    found = unpack(data)
+    found = unpack(data, MOST_RING if prefix == RING else MOST_RECORD)
     for name, fits in FIELDS.get(prefix, {}).items():
         if not fits(found.get(name)):
             raise ValueError(f"{key} has a {name} that cannot be")
@@ -104,8 +136,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_sequence(value: Any) -> bool:
-    """Of an entry, as it fits into a place."""
-    return type(value) is int and 0 <= value < 1 << 47
+    """Of an entry, with its generation, as they fit into a frame."""
+    return type(value) is int and 0 <= value < 1 << 112 and value & ((1 << 48) - 1) < 1 << 47
 
 
 def _is_text(value: Any) -> bool:
@@ -123,12 +155,38 @@ def _is_profile(value: Any) -> bool:
         return False
 
 
+def _is_key(value: Any) -> bool:
+    return type(value) is str and len(value) in (32, 64) and not set(value) - set("0123456789abcdef")
+
+
+def _is_ring(value: Any) -> bool:
+    return isinstance(value, dict) and all(c.isdecimal() and _is_key(key) for c, key in value.items())
+
+
 def _is_cutover(value: Any) -> bool:
     return isinstance(value, dict) and all(shard.isdecimal() and _is_sequence(at) for shard, at in value.items())
 
 
 def _is_offer(value: Any) -> bool:
     return isinstance(value, dict) and all(fits(value.get(name)) for name, fits in FIELDS[OFFER].items())
+
+
+def _is_told(value: Any) -> bool:
+    """Profiles that a broker tells its parent of; None: whatever there is."""
+    return value is None or (isinstance(value, list) and all(_is_profile(text) for text in value))
+
+
+def _is_sure(value: Any) -> bool:
+    return isinstance(value, dict) and all(_is_number(version) for version in value.values())
+
+
+def _is_own(value: Any) -> bool:
+    """The subscriptions of a gateway: edge, profile, whether it is sure, and since which change it is there."""
+    return isinstance(value, dict) and all(
+        isinstance(own, list) and len(own) == 4 and _is_text(own[0]) and _is_profile(own[1])
+        and own[2] in (0, 1) and _is_number(own[3])
+        for own in value.values()
+    )  # fmt: skip
 
 
 def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -153,5 +211,15 @@ FIELDS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     SUBSCRIPTION: {"profile": _is_profile, "edge": _is_text, "gateway": _or_none(_is_text)},
     NODE: {"role": _is_text, "ready": _is_number},
     SOURCE: {"sequence": _is_sequence, "epoch": _is_number},
-    FILTER: {"state": _is_text},
+    FILTER: {"state": _is_text, "version": _or_none(_is_number), "epoch": _or_none(_is_number)},
+    WANTS: {
+        "version": _is_number,
+        "up": _is_told,
+        "turn": _is_number,
+        "subs": _is_own,
+        "sure": _is_sure,
+        "changes": _is_number,
+    },
+    SEAL: {"root": _is_key},
+    RING: {"plan": _is_number, "keys": _is_ring},
 }

@@ -1,22 +1,18 @@
-"""What a filter knows: for each child of its broker, what the subscriptions below that child want.
-
-Nothing else. Which subscriptions cover which is the business of filters that tell each other about them
-(`plans/filters/mobile/table.py`); here every broker has the whole routing, and nobody asks.
-"""
+"""What a filter knows: for each child or edge of its broker, what the subscriptions behind it want."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from narrowcast.deliver.routing.routing import Routing
-from narrowcast.deliver.transport import Overlay
 from narrowcast.profiles.parsed import parsed
 from narrowcast.profiles.predicate import predicate
 
+Test = Callable[[Mapping[str, Any]], bool]
+
 
 class WantedBelow:
-    """The tests of the subscriptions below each child; the same profile twice is one test.
+    """The tests of the subscriptions behind each child; the same profile twice is one test.
 
     >>> wanted = WantedBelow()
     >>> wanted.add("left", "price > 5")
@@ -25,47 +21,43 @@ class WantedBelow:
     """
 
     def __init__(self) -> None:
-        self._tests: dict[str, dict[Callable[[Mapping[str, Any]], bool], None]] = {}
+        self._tests: dict[str, dict[str, Test]] = {}
+        self._known: dict[str, Test] = {}  # parsed, and not in a table yet
+
+    def learn(self, profile: str) -> int:
+        """Parse a profile for later; how many characters that took."""
+        if profile in self._known:
+            return 0
+        held = next((tests[profile] for tests in self._tests.values() if profile in tests), None)
+        self._known[profile] = held or predicate(parsed(profile))
+        return 0 if held else len(profile)
 
     def add(self, child: str, profile: str) -> None:
-        self._tests.setdefault(child, {})[predicate(parsed(profile))] = None
+        """One more is wanted behind a child."""
+        self.learn(profile)
+        self._tests.setdefault(child, {})[profile] = self._known.pop(profile)
+
+    def remove(self, child: str, profile: str) -> None:
+        """One less is wanted behind a child."""
+        self._tests.get(child, {}).pop(profile, None)
+
+    def put(self, child: str, profiles: Iterable[str] | None) -> None:
+        """All that is wanted behind a child from now on; None: nobody knows."""
+        if profiles is None:
+            self._tests.pop(child, None)
+            return
+        for profile in profiles:
+            self.learn(profile)
+        self._tests[child] = {profile: self._known.pop(profile) for profile in profiles}
 
     def wants(self, child: str, message: Mapping[str, Any]) -> bool:
-        """The matching algorithm of content-based multicast (§3.2): whether anything below a child wants a message."""
-        return any(test(message) for test in self._tests[child])
+        """The matching algorithm of content-based multicast (§3.2): whether anything behind a child wants a message."""
+        return any(test(message) for test in self._tests[child].values())
+
+    def anybody(self, message: Mapping[str, Any]) -> bool:
+        """Whether anything behind any child wants a message."""
+        return any(test(message) for tests in self._tests.values() for test in tests.values())
 
     def __contains__(self, child: str) -> bool:
-        """Whether any subscription below a child is known."""
+        """Whether it is known what is wanted behind a child."""
         return child in self._tests
-
-
-def profiles_below(routing: Routing, channel: int, broker: str) -> list[tuple[str, str]] | None:
-    """For each subscription below a broker that takes an overlay channel: the child or edge it is behind, its profile.
-
-    None where the plan leaves out a profile, an edge or a gateway: then nothing may be filtered.
-    """
-    address = routing.addresses[channel]
-    assert isinstance(address, Overlay)
-    below = {child: _subtree(address, child) for child in address.children(broker)}
-    found = []
-    for name, channels in routing.taken.items():
-        if channel not in channels:
-            continue
-        profile, edge = routing.profiles.get(name), routing.edges.get(name)
-        gateway = routing.gateways.get(edge) if edge is not None else None
-        if profile is None or edge is None or gateway is None:
-            return None
-        if gateway == broker:
-            found.append((edge, profile))
-        found += [(child, profile) for child, brokers in below.items() if gateway in brokers]
-    return found
-
-
-def _subtree(address: Overlay, broker: str) -> set[str]:
-    found, waiting = {broker}, [broker]
-    while waiting:
-        for child in address.children(waiting.pop()):
-            if child not in found:
-                found.add(child)
-                waiting.append(child)
-    return found

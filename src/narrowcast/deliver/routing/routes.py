@@ -141,14 +141,9 @@ def by_audience(rule: Audiences, addresses: Mapping[int, Address], subscribers: 
     return subscribers.routing(dict(addresses), taken, audiences=rule)
 
 
-def by_tree(tree: Overlay, filters: Iterable[str], subscribers: Subscribers) -> Routing:
-    """One channel for everything, on a tree whose filters thin it out."""
-    taken = {
-        name: (0,)
-        for name in subscribers.profiles
-        if subscribers.gateways.get(subscribers.edges.get(name, "")) in tree.brokers
-    }
-    return subscribers.routing({0: tree}, taken, content={0: ""}, filters=tuple(sorted(filters)))
+def by_tree(tree: Overlay, filters: Iterable[str]) -> Routing:
+    """One channel for everything, on a tree whose filters thin it out. Subscriptions climb it by themselves."""
+    return Routing({0: tree}, content={0: ""}, filters=tuple(sorted(filters)), pulse=PULSE, climbs=True)
 
 
 def _reaches(address: Address, gateway: str | None) -> bool:

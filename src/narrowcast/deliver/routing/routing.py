@@ -39,10 +39,10 @@ class Routing:
     of flows not listed go to the channels `rest`. `content` maps a channel to the text of the profile
     that chooses for it ("" for everything); a channel chosen by flows has none. `taken` maps a
     subscription to the channels it takes. `audiences` chooses by where a message is wanted by those in
-    `taken`, as `profiles`, `edges` and `gateways` have it. `filters` are the brokers that thin out frames; for them
-    `profiles` and `edges` hold the profile's text and the edge of each subscription in `taken`, and
-    `gateways` the broker of each edge. `pulse` is where the heartbeats of all channels go together,
-    for everybody; without it each channel carries its own.
+    `taken`, as `profiles`, `edges` and `gateways` have it. `filters` are the brokers that thin out frames. `climbs`:
+    subscriptions are not listed; those at gateways of the tree climb it by themselves (`parts/climb.py`).
+    `pulse` is where the heartbeats of all channels go together, for everybody; without it each channel
+    carries its own.
     """
 
     addresses: Mapping[int, Address]
@@ -57,6 +57,7 @@ class Routing:
     gateways: Mapping[str, str] = field(default_factory=dict)
     filters: tuple[str, ...] = ()
     pulse: Address | None = None
+    climbs: bool = False
 
     @cached_property
     def _flow(self) -> dict[str, tuple[int, tuple[int, ...]]]:
@@ -165,10 +166,11 @@ class Routing:
             gateways=body["gateways"],
             filters=tuple(body["filters"]),
             pulse=_address(*body["pulse"]) if body.get("pulse") else None,
+            climbs=bool(body.get("climbs", False)),
         )
 
 
-_PLAIN = ("taken", "key", "flows", "rest", "profiles", "edges", "gateways", "filters")
+_PLAIN = ("taken", "key", "flows", "rest", "profiles", "edges", "gateways", "filters", "climbs")
 
 
 def _unpacked(data: bytes) -> bytes:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from narrowcast.errors import InputError
 from narrowcast.model import Tree
+from narrowcast.model.intake import numbers_in, read_tree, table_in, texts_in
+from narrowcast.model.quarantine import Quarantine, Sieve
+from narrowcast.model.tables import read_table
 from narrowcast.plans.filters.kernels.demand import flow_of
-from narrowcast.plans.filters.problem import named
+from narrowcast.plans.filters.problem import flow_array, named
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -29,6 +35,43 @@ def flow_from_demand(tree: Tree, leaf: ArrayLike, item: ArrayLike, size: ArrayLi
     leaves, items, sizes = demand_arrays(tree, leaf, item, size)
     by_item = np.argsort(items, kind="stable")
     return flow_of(tree.parents, leaves[by_item], items[by_item], sizes)
+
+
+def is_tree_demand(path: str | Path) -> bool:
+    """Whether this is what `measure` found to be wanted below each node: its folder, or the table itself."""
+    if Path(path).is_dir() and any(Path(path).glob("tree_demand.*")):
+        return True
+    found = read_table(path, name="demand").column_names
+    return "item" not in found and {"node", "items", "size"} <= set(found)
+
+
+def measured_flow(path: str | Path, tree: Tree | None = None) -> tuple[Tree, Floats]:
+    """The tree and the flow of each of its vertices in a table `tree_demand`, or in the folder that has one.
+
+    Parameters
+    ----------
+    tree : the tree to plan for, if the table's own is not to be used; it must have the same nodes
+
+    Raises
+    ------
+    InputError : no such table, a node of the tree that it lacks, a flow that cannot be
+    """
+    source = table_in(Path(path), "tree_demand") if Path(path).is_dir() else Path(path)
+    shape = read_tree(source) if tree is None else tree
+    table = read_table(source, name="tree_demand", columns=("node", "size"))
+    sieve = Sieve(source, table.num_rows, Quarantine(strict=True))
+    size = numbers_in(table["size"], sieve, "size")
+    wanted = dict(zip(texts_in(table["node"]).to_pylist(), size.tolist(), strict=True))
+    names: Any = shape.names or ()
+    for node in names:
+        if node not in wanted:
+            raise InputError(
+                f"{source}: node {node} of the tree is not in the tree_demand table",
+                name="demand",
+                got=node,
+                hint="measure again with this tree",
+            )
+    return shape, flow_array(shape, np.array([wanted[node] for node in names]))
 
 
 def demand_arrays(

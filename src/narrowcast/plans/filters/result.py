@@ -24,7 +24,7 @@ NO_CURVE: Floats = frozen(np.zeros(0))
 class TreeDemand:
     """A multicast tree, and f(v): the size of the union of what is wanted at and below each vertex.
 
-    `key` names the attributes that make a flow; filters need none.
+    `key` names the attributes that make a flow; filters need none. `inputs` are fingerprints of what it was read from.
 
     >>> TreeDemand(Tree([-1, 0, 0]), np.array([2.0, 1.0, 1.0]))
     TreeDemand(3 vertices, 2.0 wanted)
@@ -33,6 +33,7 @@ class TreeDemand:
     tree: Tree
     flow: Floats
     key: tuple[str, ...] = ()
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"TreeDemand({self.tree.n:,} vertices, {float(np.max(self.flow))} wanted)"

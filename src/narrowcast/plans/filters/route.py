@@ -9,10 +9,11 @@ from narrowcast.plans.filters.result import FiltersPlan
 
 
 def route(plan: FiltersPlan, subscribers: Subscribers, groups: int | None = None) -> Routing:
-    """The routing for the subscriptions there are now; `groups` plays no part, since the tree is an overlay."""
+    """The tree and its filters. Subscriptions climb it by themselves, and it is an overlay, so neither they nor
+    `groups` play a part."""
     names, parents = plan.node_names, plan.tree.parents.tolist()
     links = tuple((names[above], names[v]) for v, above in enumerate(parents) if above >= 0)
-    return by_tree(Overlay(names[plan.tree.root], links), [names[v] for v in plan.filters.tolist()], subscribers)
+    return by_tree(Overlay(names[plan.tree.root], links), [names[v] for v in plan.filters.tolist()])
 
 
 def profiles(plan: FiltersPlan) -> dict[str, str]:
