@@ -24,7 +24,7 @@ from narrowcast.deliver.processes.backbone import backbone
 from narrowcast.deliver.processes.supervise import Supervisor, brokers_of, local_system
 from narrowcast.deliver.processes.system import System
 from narrowcast.deliver.transport.dds.config import DdsSettings
-from narrowcast.deliver.wire import Batch, decode_entry, index_of, sequence_of
+from narrowcast.deliver.wire import Batch, bare_of, decode_entry, index_of, sequence_of
 from narrowcast.model import Demand, Interest, Tree
 from narrowcast.model.folder import write_tables
 from narrowcast.plans.channels import api as channels
@@ -124,7 +124,7 @@ async def running(local: System, sync: str = "always") -> AsyncIterator[Supervis
 
 
 def point(place: int) -> tuple[int, int]:
-    return sequence_of(place), index_of(place)
+    return bare_of(sequence_of(place)), index_of(place)
 
 
 async def in_log(url: str, history: History) -> dict[int, tuple[int, int]]:
@@ -310,7 +310,8 @@ def test_an_overlay_of_brokers_carries_frames_and_its_death_costs_nothing(tmp_pa
                 for connection in (left, right):
                     part = connection._edge.part if connection._edge else None
                     assert isinstance(part, Edge)
-                    while not any(each.taken for plan in part.plans.values() for each in [plan]):
+                    readers = [each for own in part.subscriptions.values() for each in own.readers.values()]
+                    while not all(each.taken for each in readers):
                         await asyncio.sleep(0.05)
                 await asyncio.sleep(3)  # attached, and the plan is in force
                 begun = [

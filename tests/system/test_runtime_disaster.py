@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from narrowcast.deliver.transport.nats.server import server_binary
-from narrowcast.deliver.wire import index_of, sequence_of
+from narrowcast.deliver.wire import bare_of, index_of, sequence_of
 from narrowcast.model import Demand, Interest
 from narrowcast.model.folder import write_tables
 from narrowcast.plans.channels import api as channels
@@ -83,7 +83,7 @@ def until(done: object, what: str, seconds: float = 60.0) -> None:
 
 
 def point(place: int) -> tuple[int, int]:
-    return sequence_of(place), index_of(place)
+    return bare_of(sequence_of(place)), index_of(place)
 
 
 @pytest.mark.soak

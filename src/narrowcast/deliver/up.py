@@ -32,11 +32,13 @@ def up(
     *,
     key: str | Sequence[str] = (),
     interface: str = "lo",
-    domain: int = 77,
+    domain: int | None = None,
     multicast: bool = True,
     shards: int = 1,
     messages: int = 64,
     sync: str = "always",
+    seal: bool = True,
+    retention: str = "auto",
 ) -> Iterator[RunningSystem]:
     """Run a plan on this machine: durable log, coordinator, sources and multicast, until the block ends.
 
@@ -45,9 +47,11 @@ def up(
     plan : a plan, or its folder; without one every subscription gets a channel of its own
     system : the data folder, kept afterwards; by default a temporary one that goes with the block
     key : the attributes that make a flow, for a plan that does not say
-    interface, domain : where multicast goes out, and what keeps systems on one network apart
+    interface, domain : where multicast goes out, and its DDS domain; by default one that nobody here uses
     multicast : without it everything goes by unicast or from the log
     shards, messages, sync : logs side by side, most messages in one frame, when the log goes to disk
+    seal : encrypt and authenticate frames
+    retention : how much the log keeps, as 50GB, 7d, both with a comma, or none; by default half of the free space
 
     Returns
     -------
@@ -69,7 +73,7 @@ def up(
         names = (key,) if isinstance(key, str) else tuple(key)
         arguments = up_arguments(
             plan, folder, names, interface=interface, domain=domain, multicast=multicast, shards=shards,
-            messages=messages, sync=sync,
+            messages=messages, sync=sync, seal=seal, retention=retention,
         )  # fmt: skip
         start_detached(arguments, folder)
         try:
@@ -84,16 +88,21 @@ def up_arguments(
     key: Sequence[str],
     *,
     interface: str,
-    domain: int,
+    domain: int | None,
     multicast: bool,
     shards: int,
     messages: int,
     sync: str,
+    seal: bool = True,
+    retention: str = "auto",
 ) -> list[str]:
     """What to tell `narrowcast up`, for a process that runs it in the foreground."""
     given = [] if plan is None else [str(plan)]
     given += ["--key", ",".join(key)] if key else []
     given += ["--system", str(folder), "--shards", str(shards), "--messages", str(messages), "--sync", sync]
+    given += [] if seal else ["--no-seal"]
+    given += [] if retention == "auto" else ["--retention", retention]
     if not multicast:
         return [*given, "--no-multicast"]
-    return [*given, "--interface", interface, "--domain", str(domain)]
+    given += ["--interface", interface]
+    return given if domain is None else [*given, "--domain", str(domain)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from narrowcast.cli.deliver.running import SYSTEM
 from narrowcast.cli.output import AsJson, notes, output, print_json, table
 from narrowcast.cli.plan.common import Strict
 from narrowcast.errors import InputError
@@ -21,7 +23,10 @@ COLUMNS = ("time", "cost kept", "cost now", "re-plans", "moves", "joins", "why")
 def adapt(
     system: Annotated[
         Path | None,
-        typer.Option(help="The running system: the data folder of `narrowcast up`, or its TOML file; see its [adapt]."),
+        typer.Option(
+            help="The running system: the data folder of `narrowcast up`, or its TOML file; see its [adapt]. "
+            f"Without --replay, {SYSTEM} stands for it."
+        ),
     ] = None,
     snapshots: Annotated[
         Path | None,
@@ -67,6 +72,8 @@ def adapt(
 
         narrowcast adapt --replay day/messages.parquet --subscriptions day/wishes.parquet
     """
+    if system is None and replay is None and SYSTEM in os.environ:
+        system = Path(os.environ[SYSTEM])
     if (system is None) == (replay is None):
         raise InputError("adapt needs exactly one of --system and --replay", name="system", hint="--system .narrowcast")
     if system is not None:
@@ -103,8 +110,8 @@ def _replay(
     from narrowcast.adapt import timeline
     from narrowcast.adapt.loop import Loop
     from narrowcast.adapt.replay import Record, usable_wishes
+    from narrowcast.cli.arguments import columns
     from narrowcast.cli.plan.common import told_aside
-    from narrowcast.cli.spark import columns
     from narrowcast.model.quarantine import Quarantine
     from narrowcast.model.tables import key_of, read_table
     from narrowcast.plans.channels.replan import ChannelSettings, ContinuedChannels
@@ -113,7 +120,7 @@ def _replay(
 
     begun = None if plan is None else load(plan)
     key = columns(given) or (begun.key if begun is not None else ()) or key_of(messages)
-    if not key:
+    if not key and (begun is None or begun.kind != "semantic"):  # semantic plans go by content, not by flows
         raise InputError("neither plan nor log has a flow key", name="key", hint="name its columns: --key topic")
     aside = Quarantine(strict=strict)
     record = Record(

@@ -7,29 +7,28 @@ from typing import Annotated
 
 import typer
 
+from narrowcast.cli.deliver.running import Config, Metrics
 from narrowcast.cli.output import AsJson, notes, output, print_json, table
 
-Config = Annotated[Path, typer.Option(help="The TOML configuration file of this process.")]
 
-
-def coordinator(config: Config) -> None:
+def coordinator(config: Config, metrics: Metrics = None) -> None:
     """Run a coordinator: plans, and moves the system from plan to plan. Several may run; one leads."""
-    _run("coordinator", config)
+    _run("coordinator", config, metrics)
 
 
-def source(config: Config) -> None:
+def source(config: Config, metrics: Metrics = None) -> None:
     """Run the source of a shard: reads the log and sends frames to channels. Several may run."""
-    _run("source", config)
+    _run("source", config, metrics)
 
 
-def broker(config: Config) -> None:
+def broker(config: Config, metrics: Metrics = None) -> None:
     """Run a broker of the overlay: passes frames on along the plan's trees."""
-    _run("broker", config)
+    _run("broker", config, metrics)
 
 
-def edge(config: Config) -> None:
+def edge(config: Config, metrics: Metrics = None) -> None:
     """Run a standing edge: the subscriptions of its file, each written to a file that survives a kill."""
-    _run("edge", config)
+    _run("edge", config, metrics)
 
 
 def preflight(
@@ -57,12 +56,15 @@ def preflight(
         raise typer.Exit(1)
 
 
-def _run(role: str, path: Path) -> None:
+def _run(role: str, path: Path, metrics: int | None) -> None:
     import asyncio
+    from dataclasses import replace
 
     from narrowcast.deliver.processes.roles import run_role
     from narrowcast.deliver.processes.system import System
 
     config = System.read(path)
+    if metrics is not None:
+        config = replace(config, metrics=replace(config.metrics, port=metrics))
     notes.print(f"{role} starts; Ctrl-C ends it")
     asyncio.run(run_role(role, config))

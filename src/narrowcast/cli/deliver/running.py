@@ -10,12 +10,26 @@ from typing import Annotated
 import typer
 
 HERE = ".narrowcast"
-SystemFolder = Annotated[Path, typer.Option("--system", help="The data folder of the system: its log, keys and state.")]
+SYSTEM, INTERFACE, CONFIG = "NARROWCAST_SYSTEM", "NARROWCAST_INTERFACE", "NARROWCAST_CONFIG"
+SystemFolder = Annotated[
+    Path, typer.Option("--system", envvar=SYSTEM, help="The data folder of the system: its log, keys and state.")
+]
 SystemAt = Annotated[
     str,
-    typer.Option("--system", help="The running system: the data folder of `narrowcast up`, or the URL of its NATS."),
+    typer.Option(
+        "--system",
+        envvar=SYSTEM,
+        help="The running system: the data folder of `narrowcast up`, or the URL of its NATS.",
+    ),
 ]
-Interface = Annotated[str | None, typer.Option(help="The interface for multicast. Default: the system's.")]
+Interface = Annotated[
+    str | None, typer.Option(envvar=INTERFACE, help="The interface for multicast. Default: the system's.")
+]
+Metrics = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, help="Serve OpenMetrics on this port of loopback. Default: as [metrics] says."),
+]
+Config = Annotated[Path, typer.Option(envvar=CONFIG, help="The TOML configuration file of this process.")]
 
 
 def stopping() -> asyncio.Event:

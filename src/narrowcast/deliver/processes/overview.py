@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
+import re
+from collections import Counter, deque
 from typing import Any
 
-TROUBLE = ("malformed", "failed", "dropped", "overrun", "gaps", "no carrier", "truncated")
-KEPT = 30.0  # seconds
+REFUSED = ("forged", "foreign", "replayed")  # frames, by those who must not be let in
+TROUBLE = ("malformed", "failed", "dropped", "overrun", "gaps", "no carrier", "truncated", *REFUSED)
+_TROUBLE = re.compile("|".join(map(re.escape, TROUBLE)))
+KEPT, SILENT = 30.0, 5.0  # seconds: of what was told, and after which who tells nothing is left out
 WAYS = {"channel": "came by channel", "rest": "came by rest", "log": "repaired"}
 
 
@@ -15,19 +18,24 @@ class Overview:
 
     def __init__(self) -> None:
         self._seen: dict[str, deque[tuple[float, dict[str, Any]]]] = {}
+        self._now = 0.0
 
     def take(self, snapshot: dict[str, Any], now: float) -> None:
         """A process told about itself."""
         past = self._seen.setdefault(snapshot["name"], deque())
+        if past and past[-1][1].get("started") != snapshot.get("started"):
+            past.clear()  # it was started again, and counts from nothing
         past.append((now, snapshot))
+        self._now = now
         while past and past[0][0] < now - KEPT:
             past.popleft()
-        for name in [name for name, told in self._seen.items() if told[-1][0] < now - 5]:
-            del self._seen[name]
 
-    def measured(self, seconds: float) -> dict[str, Any]:
-        """Rates over the last seconds, beside what the plan predicted."""
-        spans = {name: _span(list(past), seconds) for name, past in sorted(self._seen.items())}
+    def measured(self, seconds: float, now: float | None = None) -> dict[str, Any]:
+        """Rates over the last seconds, beside what the plan predicted; `now` is when somebody last told something."""
+        end = (self._now if now is None else now) - SILENT
+        for name in [name for name, told in self._seen.items() if told[-1][0] < end]:
+            del self._seen[name]
+        spans = {name: _span(past, seconds) for name, past in sorted(self._seen.items())}
         sources = [span for span in spans.values() if span["role"] == "source"]
         edges = [span for span in spans.values() if span["role"] == "edge"]
         predicted: dict[str, Any] = next(
@@ -49,12 +57,21 @@ class Overview:
             "adapting": next((s["last"]["adapting"] for s in spans.values() if "adapting" in s["last"]), None),
         }
 
+    def flows(self, seconds: float) -> list[tuple[str, str, float, float]]:
+        """Of every source and broker: name, role, messages sent and arrived per second."""
+        spans = [(name, _span(past, seconds)) for name, past in self._seen.items() if past[-1][1]["role"] != "edge"]
+        return [
+            (name, s["role"], s["rates"].get("messages sent", 0.0), s["rates"].get("messages arrived", 0.0))
+            for name, s in spans
+        ]
 
-def _span(past: list[tuple[float, dict[str, Any]]], seconds: float) -> dict[str, Any]:
+
+def _span(past: deque[tuple[float, dict[str, Any]]], seconds: float) -> dict[str, Any]:
     """The change of every count per second, over at least `seconds` if there is so much."""
     end, last = past[-1]
     begin, first = next(((t, told) for t, told in reversed(past) if t <= end - seconds + 0.5), past[0])
-    time = max(end - begin, 1e-9)
+    # By the clock of who told: what was held up on its way came all at once.
+    time = max(last.get("at", end) - first.get("at", begin), 1e-9)
     rates = {}
     for part in ("counts", "carried"):
         for name, count in last[part].items():
@@ -72,22 +89,21 @@ def _node(name: str, span: dict[str, Any]) -> dict[str, Any]:
         "role": span["role"],
         "frames_s": sum(rates.get(f"carried frames{way}", 0.0) for way in both),
         "bytes_s": sum(rates.get(f"carried bytes{way}", 0.0) for way in both),
-        "trouble": ", ".join(
-            f"{what} {count:,}" for what, count in sorted(counts.items()) if any(word in what for word in TROUBLE)
-        ),
+        "trouble": ", ".join(f"{what} {count:,}" for what, count in sorted(counts.items()) if _TROUBLE.search(what)),
     }
 
 
 def _groups(
     sent: dict[int, float], total: float, edges: list[dict[str, Any]], predicted: dict[str, float]
 ) -> list[dict[str, Any]]:
+    members = Counter(group for edge in edges for group in edge["last"].get("groups", ()))
     return [
         {
             "group": group,
             "messages_s": sent.get(group, 0.0),
-            "share": sent.get(group, 0.0) / total if total else None,
+            "share": min(1.0, sent.get(group, 0.0) / total) if total else None,
             "predicted": predicted.get(str(group)),
-            "members": sum(group in edge["last"].get("groups", ()) for edge in edges),
+            "members": members[group],
         }
         for group in sorted(set(sent) | {int(g) for g in predicted})
     ]
@@ -101,7 +117,7 @@ def _edge(
     arrived = rates.get("messages arrived", 0.0)
     levels = {
         "useful": rates.get("delivered", 0.0),
-        "group": total - joined,
+        "group": max(0.0, total - max(joined, arrived)),
         "session": max(0.0, joined - arrived) + rates.get("filtered by session", 0.0),
         "flow": rates.get("filtered by flow", 0.0),
         "profile": rates.get("filtered by profile", 0.0),
@@ -111,9 +127,12 @@ def _edge(
         "name": last["name"],
         "subscriptions": len(subscriptions),
         "useful_s": levels["useful"],
-        "measured": {name: rate / total for name, rate in levels.items()} if total else {},
+        "unasked_s": levels["session"] + levels["flow"] + levels["profile"],
+        "arrived_s": arrived,
+        "measured": {name: min(1.0, rate / total) for name, rate in levels.items()} if total else {},
         "predicted": predicted.get(last["name"], {}),
         "repaired": last["counts"].get("repaired", 0),
+        "gaps": last["counts"].get("gaps", 0),
         "ways": {way: last["counts"].get(count, 0) for way, count in WAYS.items()},
         "lag": sum(each["lag"] for each in subscriptions.values()),
     }

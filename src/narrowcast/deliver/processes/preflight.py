@@ -46,7 +46,9 @@ def refuse(problems: list[Problem]) -> None:
 def check_engines(*, embedded: bool, multicast: bool, overlay: bool = False) -> Iterator[Problem]:
     """Whether the engines are installed. Java is not needed, nor a clock."""
     needed = (
-        {"nats": "runtime"} | ({"cyclonedds": "dds"} if multicast else {}) | ({"zmq": "runtime"} if overlay else {})
+        {"nats": "runtime", "cryptography": "runtime"}
+        | ({"cyclonedds": "dds"} if multicast else {})
+        | ({"zmq": "runtime"} if overlay else {})
     )
     for package, extra in needed.items():
         if find_spec(package) is None:
@@ -174,6 +176,22 @@ def flags_of(interface: str) -> int | None:
             return None
     flags: int = struct.unpack_from("H", answer, 16)[0]
     return flags
+
+
+def is_unused(domain: int, interface: str) -> bool:
+    """Whether no program on this machine uses a DDS domain, or group addresses of 239.DOMAIN.0.0/16."""
+    port = 7400 + 250 * domain  # where everybody in a domain hears of each other
+    network = IPv4Network(f"239.{domain}.0.0/16")
+    return port not in udp_ports() and not any(at in network for at in joined_groups(interface))
+
+
+def udp_ports() -> set[int]:
+    """The UDP ports that programs on this machine receive at."""
+    found: set[int] = set()
+    for path in (Path("/proc/net/udp"), Path("/proc/net/udp6")):
+        lines = path.read_text().splitlines()[1:] if path.exists() else []
+        found |= {int(line.split()[1].rpartition(":")[2], 16) for line in lines}
+    return found
 
 
 def joined_groups(interface: str) -> list[IPv4Address]:

@@ -16,17 +16,20 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from narrowcast.deliver.parts.broker import Broker
 from narrowcast.deliver.parts.coordinator import Coordinator, CoordinatorSettings
 from narrowcast.deliver.parts.edge import Edge
-from narrowcast.deliver.parts.events import Consumed, Subscribe
+from narrowcast.deliver.parts.events import Consumed, Replan, Subscribe
 from narrowcast.deliver.parts.relay import glance
 from narrowcast.deliver.parts.source import Source, SourceSettings
 from narrowcast.deliver.processes.backbone import Backbone, backbone
 from narrowcast.deliver.processes.drive import Driver, Engines
-from narrowcast.deliver.processes.statistics import report_for_ever
+from narrowcast.deliver.processes.logs import set_up_logs
+from narrowcast.deliver.processes.retention import count_dropped, parse_retention
+from narrowcast.deliver.processes.statistics import report_for_ever, snapshots_of
 from narrowcast.deliver.processes.system import System
 from narrowcast.deliver.transport.dds.config import packet_bytes
 from narrowcast.errors import InputError, NarrowcastError, TransportError
@@ -48,10 +51,12 @@ async def coordinator(system: System, base: Backbone) -> Driver:
     planner = FolderPlanner.read(system.plan, mine.key, mine.memberships)
     if base.system.multicast is not None:
         planner.groups = base.system.multicast.groups
-    settings = CoordinatorSettings(every=mine.every)
+    settings = CoordinatorSettings(every=mine.every, seal=base.system.security.seal)
     name = f"{_name(mine.name, 'coordinator')}-{os.getpid()}-{secrets.token_hex(2)}"
     part = Coordinator(name, base.system.every_shard, settings)
-    driver = Driver(part, Engines(base.log, base.registry), planner=planner)
+    driver = Driver(part, Engines(base.numbered, base.registry), planner=planner)
+    # The log may not be the one it was: a new epoch has a marker in whatever it is now.
+    base.link.on_reconnect(lambda: driver.tell(Replan()))
     driver.extra = lambda: {"predicted": planner.prediction, "leads": part.leads}
     return driver
 
@@ -67,6 +72,7 @@ async def source(system: System, base: Backbone) -> Driver:
         poll=0.25,  # the tail says sooner
     )
     part = Source(_name(mine.name, "source"), mine.shard, settings)
+    base.sealing(part)
     return Driver(part, base.engines(part.name, overlay=base.overlay(part.name, system.keys)), tail=mine.shard)
 
 
@@ -81,7 +87,9 @@ async def brokers(system: System, base: Backbone) -> list[Driver]:
 
 def a_broker(name: str, system: System, base: Backbone) -> Driver:
     links = base.overlay(name, system.keys, listen=True)
-    return Driver(Broker(name), base.engines(name, multicast=False, overlay=links), open_frame=glance)
+    part = Broker(name)
+    base.sealing(part)
+    return Driver(part, base.engines(name, multicast=False, overlay=links), open_frame=glance)
 
 
 async def edge(system: System, base: Backbone) -> Driver:
@@ -90,6 +98,7 @@ async def edge(system: System, base: Backbone) -> Driver:
 
     mine = system.edge
     part = Edge(_name(mine.name, "edge"), base.system.every_shard, gateway=mine.gateway)
+    base.sealing(part)
     outlet = Outlet(system.path(mine.out))
     driver = Driver(part, base.engines(part.name, overlay=base.overlay(part.name, system.keys)), application=outlet)
 
@@ -117,6 +126,7 @@ async def run_role(role: str, system: System, *, stop: asyncio.Event | None = No
     base = await _connect(role, system, stop)
     if base is None:
         return
+    end_metrics: Callable[[], None] | None = None
     try:
         made = await ROLES[role](system, base)
         drivers: list[Driver] = made if isinstance(made, list) else [made]
@@ -125,6 +135,15 @@ async def run_role(role: str, system: System, *, stop: asyncio.Event | None = No
             await driver.start()
             log.info("%s started", driver.part.name)
             reports.append(asyncio.ensure_future(report_for_ever(base, driver, extra=driver.extra)))
+        if role == "coordinator":
+            watch = count_dropped(base.log.bounds, base.system.every_shard, drivers[0].counts)
+            reports.append(asyncio.ensure_future(watch))
+        if role != "edge":
+            base.registry.on_back = lambda: _begin_again(drivers)
+        if system.metrics.port is not None:
+            from narrowcast.deliver.processes.metrics import serve_metrics
+
+            _, end_metrics = serve_metrics(system.metrics.port, system.metrics.address, lambda: snapshots_of(drivers))
         stopped = asyncio.ensure_future(stop.wait())
         failed = [driver.failed for driver in drivers]
         ends: set[asyncio.Future[Any]] = {stopped, *failed}
@@ -138,20 +157,30 @@ async def run_role(role: str, system: System, *, stop: asyncio.Event | None = No
             if each.done():
                 each.result()
     finally:
+        if end_metrics is not None:
+            await asyncio.to_thread(end_metrics)  # a scrape that is under way needs the loop
         await base.close()
+
+
+def _begin_again(drivers: list[Driver]) -> None:
+    """The registry went back, and what was learnt from it with it: end, to be started anew."""
+    for driver in drivers:
+        if not driver.failed.done():
+            driver.failed.set_exception(TransportError("the registry was restored or emptied: starting again"))
 
 
 async def _connect(role: str, system: System, stop: asyncio.Event) -> Backbone | None:
     """A coordinator sets the system up; everybody else waits until one has."""
     found = _public(system) if role == "coordinator" else None
     interface = system.multicast.interface if system.multicast else None
+    limits = _limits(system) if role == "coordinator" else {}
     loop = asyncio.get_running_loop()
     end = loop.time() + START_S
     while not stop.is_set():
         try:
             return await backbone(
                 system.url, name=role, system=system.system, found=found, interface=interface,
-                replicas=system.replicas, patience=2.0,
+                replicas=system.replicas, patience=2.0, **limits,
             )  # fmt: skip
         except TransportError as error:
             if loop.time() >= end:
@@ -159,6 +188,14 @@ async def _connect(role: str, system: System, stop: asyncio.Event) -> Backbone |
             log.info("%s is waiting for the system to start: %s", role, error)
             await asyncio.sleep(0.2)
     return None
+
+
+def _limits(system: System) -> dict[str, Any]:
+    """What the log of each shard keeps, where the system says so."""
+    kept = parse_retention(system.retention)
+    if kept is None:
+        return {}
+    return {"max_bytes": (kept.size_bytes or 0) // system.shards, "max_age": kept.age_s or 0}
 
 
 def _public(system: System) -> System:
@@ -184,15 +221,18 @@ def main(arguments: list[str]) -> int:
     """The process `narrowcast up` starts: one line on standard error if it cannot go on."""
     from narrowcast.deliver.transport.nats.server import die_with_parent
 
-    role, path = arguments
+    role, path, *metrics = arguments
     if role not in ROLES:
         raise InputError(f"role must be one of {', '.join(ROLES)}, got {role!r}", name="role", got=role)
     die_with_parent()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
+    set_up_logs(logging.INFO)
     gc.freeze()  # what was imported stays; and messages are no cycles
     gc.set_threshold(50_000, 20, 20)
     try:
-        asyncio.run(run_role(role, System.read(path)))
+        system = System.read(path)
+        if metrics:
+            system = replace(system, metrics=replace(system.metrics, port=int(metrics[0])))
+        asyncio.run(run_role(role, system))
     except NarrowcastError as error:
         print(f"narrowcast {role}: {error}", file=sys.stderr)
         return 1

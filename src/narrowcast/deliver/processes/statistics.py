@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.processes.backbone import Backbone
 from narrowcast.deliver.processes.drive import Driver
+from narrowcast.deliver.processes.logs import EventLog
 from narrowcast.deliver.transport import Multicast
 from narrowcast.deliver.wire import sequence_of
 from narrowcast.errors import TransportError
+
+STARTED = time.time()
 
 
 def snapshot(driver: Driver) -> dict[str, Any]:
@@ -29,6 +33,8 @@ def snapshot(driver: Driver) -> dict[str, Any]:
         "role": getattr(part, "role", type(part).__name__.lower()),
         "counts": counts,
         "carried": carried,
+        "started": STARTED,
+        "at": time.monotonic(),
         "epoch": getattr(part, "epoch", {}).get("current", 0),
     }
     if isinstance(part, Edge):
@@ -44,12 +50,19 @@ def snapshot(driver: Driver) -> dict[str, Any]:
     return found
 
 
+def snapshots_of(drivers: Sequence[Driver]) -> list[dict[str, Any]]:
+    """The snapshots of all parts of a process."""
+    return [snapshot(driver) | dict(driver.extra()) for driver in drivers]
+
+
 async def report_for_ever(
     backbone: Backbone, driver: Driver, *, extra: Callable[[], Mapping[str, Any]] = dict, every: float = 1.0
 ) -> None:
-    """Publish a snapshot every second, with whatever else is worth telling."""
+    """Publish a snapshot every second, with whatever else is worth telling, and log what has happened."""
+    events = EventLog()
     while True:
         with suppress(TransportError):
-            told = snapshot(driver) | dict(extra())
-            await backbone.publish_statistics(driver.part.name, json.dumps(told).encode())
+            now = snapshot(driver) | dict(extra())
+            events.take(now)
+            await backbone.publish_statistics(driver.part.name, json.dumps(now).encode())
         await asyncio.sleep(every)

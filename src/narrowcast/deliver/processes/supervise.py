@@ -17,8 +17,20 @@ from typing import TYPE_CHECKING
 
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.processes.backbone import KEYS, URL_FILE, backbone
-from narrowcast.deliver.processes.system import CoordinatorSection, OverlaySection, SourceSection, System
+from narrowcast.deliver.processes.disk import Disk
+from narrowcast.deliver.processes.preflight import is_unused
+from narrowcast.deliver.processes.retention import AUTO, kept_retention
+from narrowcast.deliver.processes.system import (
+    CoordinatorSection,
+    OverlaySection,
+    SecuritySection,
+    SourceSection,
+    System,
+    new_id,
+)
 from narrowcast.deliver.transport.dds.config import DdsSettings
+from narrowcast.deliver.transport.nats.link import NatsLink, connect_nats
+from narrowcast.deliver.transport.nats.log import DISK, DISK_FREE, DISK_FULL
 from narrowcast.deliver.transport.nats.server import NatsServer, free_port
 from narrowcast.deliver.transport.private_file import write_private
 from narrowcast.errors import InputError, TransportError
@@ -29,6 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 STATE = "up.json"
 CONFIGURATION = "up.toml"
+ID = "system.id"
 HERE = DdsSettings()  # multicast on loopback
 _STARTED: dict[int, subprocess.Popen[bytes]] = {}  # by this process, to be waited for at their end
 
@@ -42,6 +55,8 @@ def local_system(
     messages: int = 64,
     multicast: DdsSettings | None = HERE,
     brokers: Mapping[str, str] | None = None,
+    seal: bool = True,
+    retention: str = AUTO,
 ) -> System:
     """A system on this machine, in a data folder. `plan` None: every subscription gets a channel of its own."""
     return System(
@@ -51,8 +66,53 @@ def local_system(
         overlay=OverlaySection(keys=KEYS, brokers=brokers or {}),
         coordinator=CoordinatorSection(plan=None if plan is None else str(plan.resolve()), key=key),
         source=SourceSection(messages=messages),
+        security=SecuritySection(seal=seal),
+        retention=retention,
         folder=folder,
     )
+
+
+def local_multicast(folder: Path, *, interface: str, groups: int, domain: int | None) -> DdsSettings:
+    """Where the multicast of a system on this machine goes: a domain and addresses that nobody here uses.
+
+    Parameters
+    ----------
+    folder : the data folder; a system that was started there before keeps what it had, for its clients know it
+    interface : the network interface
+    groups : how many multicast groups there may be
+    domain : the DDS domain if it is given, in use or not
+
+    Returns
+    -------
+    DdsSettings : group addresses are those of 239.DOMAIN.0.0/16
+
+    Raises
+    ------
+    TransportError : every domain is in use on this machine
+    """
+    if domain is None:
+        domain = _last_domain(folder)
+    if domain is None:
+        domain = next((d for d in (*range(HERE.domain, 231), *range(HERE.domain)) if is_unused(d, interface)), None)
+    if domain is None:
+        raise TransportError("every DDS domain from 0 to 230 is in use on this machine", endpoint=interface)
+    return DdsSettings(interface=interface, domain=domain, groups=groups, network=f"239.{domain}.0.0/16")
+
+
+def _last_domain(folder: Path) -> int | None:
+    try:
+        known = System.read(folder / CONFIGURATION).multicast
+    except InputError:
+        return None
+    return None if known is None else known.domain
+
+
+def kept_id(folder: Path) -> str:
+    """The id of the system in a data folder, made at its first start."""
+    path = folder / ID
+    if not path.exists():
+        write_private(path, new_id() + "\n")
+    return path.read_text(encoding="utf-8").strip()
 
 
 def brokers_of(plan: Plan | None) -> dict[str, str]:
@@ -79,24 +139,70 @@ class Supervisor:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._again: dict[str, float] = {}
         self._ready = False
+        self._disk, self._stuck = Disk(self.data), False
+        self._link: NatsLink | None = None
+        self._failed = ""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set."""
         refuse_second(self.data)
-        self.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_private(self.data / CONFIGURATION, self.system.to_toml())
         try:
-            await self.server.start()
-            self._tell()
-            for name in self._roles():
-                self._start(name)
-            self._tell()
+            await self._begin()
             await self._wait_ready(stop)
             while not stop.is_set():
-                await self._revive()
+                await self._look_after()
                 await _sleep(stop, 0.2)
+        except OSError as error:
+            raise TransportError(f"{self.data}: {error.strerror or error}", endpoint=str(self.data)) from None
         finally:
             await self._stop()
+
+    async def _begin(self) -> None:
+        self.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        kept = kept_retention(self.data, self.system.retention)
+        self.system = replace(self.system, id=kept_id(self.data), retention=kept)
+        write_private(self.data / CONFIGURATION, self.system.to_toml())
+        await self.server.start()
+        self._tell()
+        for name in self._roles():
+            self._start(name)
+        self._tell()
+
+    async def _look_after(self) -> None:
+        """What fails now, on a full disk say, may work the next time. It is said once."""
+        failed = ""
+        for duty in (self._revive, self._watch_disk):
+            try:
+                await duty()
+            except (OSError, TransportError) as error:
+                failed = str(error)
+                if failed != self._failed:
+                    log.warning("%s", failed)
+        self._failed = failed
+
+    async def _watch_disk(self) -> None:
+        """Tell publishers while the disk is full; once it is not, start a server that was stopped by it anew."""
+        before = self._disk.full or self._stuck
+        self._disk.look()
+        self._stuck |= self.server.lacked_space() or self._disk.touched
+        if (self._disk.full or self._stuck) and not before:
+            log.warning(
+                "the disk of %s is full (%d MB free): nothing is published until there is room",
+                self.data,
+                self._disk.free // 10**6,
+            )
+        if self._link is None:
+            self._link = await connect_nats(self.server.url, system=self.system.system, name="up", patience=1.0)
+        if self._disk.full:
+            await self._link.publish(DISK, DISK_FULL)
+            return
+        if self._stuck:
+            await self.server.end()
+            await self._revive()
+            self._stuck = self._disk.touched = False
+        if before:
+            log.warning("the disk of %s has room again: publishing goes on", self.data)
+            await self._link.publish(DISK, DISK_FREE)
 
     def _roles(self) -> list[str]:
         sources = [f"source-{shard}" for shard in self.system.every_shard]
@@ -110,6 +216,8 @@ class Supervisor:
             path = self.data / f"{name}.toml"
             write_private(path, mine.to_toml())
         command = [sys.executable, "-m", "narrowcast.deliver.processes.roles", role, str(path)]
+        if self.system.metrics.port is not None:  # a port for each, from this one on
+            command.append(str(self.system.metrics.port + self._roles().index(name)))
         with (self.data / f"{name}.log").open("ab") as out:
             self.processes[name] = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
 
@@ -166,6 +274,8 @@ class Supervisor:
                 await asyncio.to_thread(process.wait, 5)
             except subprocess.TimeoutExpired:
                 process.kill()
+        if self._link is not None:
+            await self._link.close()
         await self.server.stop()
         (self.data / STATE).unlink(missing_ok=True)
 

@@ -14,11 +14,14 @@ processes of one host.
 
 from __future__ import annotations
 
+import re
+import secrets
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from narrowcast.deliver.processes.retention import AUTO, parse_retention
 from narrowcast.deliver.processes.settings import NOT_A_KEY, from_table, to_table, to_toml
 from narrowcast.deliver.transport import FinalError, Registry
 from narrowcast.deliver.transport.dds.config import DdsSettings
@@ -81,6 +84,21 @@ class EdgeSection:
 
 
 @dataclass(frozen=True)
+class SecuritySection:
+    """`seal`: frames are encrypted and authenticated, with keys for each session and epoch."""
+
+    seal: bool = True
+
+
+@dataclass(frozen=True)
+class MetricsSection:
+    """`port`: where OpenMetrics are served, nowhere by default; `address`: to whom, by default to this host alone."""
+
+    port: int | None = field(default=None, metadata=FROM_ZERO)
+    address: str = "127.0.0.1"
+
+
+@dataclass(frozen=True)
 class AdaptSection:
     """What `narrowcast adapt` is told; None: as it is by default there."""
 
@@ -110,8 +128,10 @@ class System:
 
     nats: str = ""
     system: str = "nc"
+    id: str = ""  # 16 hexadecimal digits, made at the first start
     shards: int = field(default=1, metadata=FROM_ONE)
     replicas: int = field(default=1, metadata=FROM_ONE)
+    retention: str = AUTO  # how much the log keeps: 50GB, 7d, both, or none; auto is for `narrowcast up` to say
     key: tuple[str, ...] = ()
     multicast: DdsSettings | None = None
     overlay: OverlaySection = OverlaySection()
@@ -120,6 +140,8 @@ class System:
     broker: BrokerSection = BrokerSection()
     edge: EdgeSection = EdgeSection()
     adapt: AdaptSection = AdaptSection()
+    metrics: MetricsSection = MetricsSection()
+    security: SecuritySection = SecuritySection()
     folder: Path = field(default=Path(), metadata=NOT_A_KEY)
 
     @classmethod
@@ -143,6 +165,12 @@ class System:
             raise InputError(f"{path or KEY}: not TOML: {error}", name="config", got=str(path)) from None
         problems: list[str] = []
         found = from_table(cls, table, problems)
+        if found.id and not re.fullmatch("[0-9a-f]{16}", found.id):
+            problems.append(f"id must be 16 hexadecimal digits, got {found.id!r}")
+        try:
+            parse_retention(found.retention)
+        except InputError as error:
+            problems.append(str(error))
         if path is not None and "nats" not in table:
             problems.append("nats must be the URL of NATS or a file that holds it, got nothing")
         if problems:
@@ -159,13 +187,21 @@ class System:
         `key` are the attributes that make a flow, for publishers to look for.
         """
         overlay = OverlaySection(brokers=self.overlay.brokers, public_keys=public_keys)
-        return System(system=self.system, shards=self.shards, key=key, multicast=self.multicast, overlay=overlay)
+        return System(
+            system=self.system, id=self.id, shards=self.shards, key=key, multicast=self.multicast, overlay=overlay,
+            security=self.security,
+        )  # fmt: skip
 
     def on(self, interface: str | None) -> System:
         """The same as seen from a host whose interface has another name."""
         if interface is None or self.multicast is None:
             return self
         return replace(self, multicast=replace(self.multicast, interface=interface))
+
+    @property
+    def number(self) -> int:
+        """Its id, as frames have it; 0 for a system that was set up before there were ids."""
+        return int(self.id, 16) if self.id else 0
 
     @property
     def every_shard(self) -> tuple[int, ...]:
@@ -193,6 +229,11 @@ class System:
     def path(self, name: str) -> Path:
         """A path of the file, from where the file is."""
         return self.folder / name
+
+
+def new_id() -> str:
+    """An id for a system, which no other has."""
+    return secrets.token_hex(8)
 
 
 async def agreed(registry: Registry) -> System:
