@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from narrowcast.cli.arguments import columns
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table
 from narrowcast.cli.plan.common import Strict
-from narrowcast.cli.plan.queries import (
-    Attributes,
-    Km,
-    Kt,
-    Ku,
-    MethodOption,
-    ProcedureOption,
-    QueryMethod,
-    QueryProcedure,
-)
-from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, columns, running, say
+from narrowcast.cli.plan.queries import Attributes, QueryMethod, QueryProcedure
+from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, running, say
+from narrowcast.errors import InputError, UnsupportedError
+
+if TYPE_CHECKING:
+    from narrowcast.plans.queries.result import QueriesPlan
 
 
 def answer(
@@ -28,12 +24,21 @@ def answer(
         str, typer.Argument(metavar="TABLE", help="The data to query: Parquet, CSV, JSON lines or a Spark table.")
     ],
     out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet.")],
+    plan: Annotated[
+        Path | None,
+        typer.Option(help="A queries plan: its sets are kept, new queries join them. Default: plan for this table."),
+    ] = None,
     attributes: Attributes = None,
-    method: MethodOption = QueryMethod.pair,
-    procedure: ProcedureOption = QueryProcedure.rectangle,
-    km: Km = 365e-5,
-    kt: Kt = 3.25e-5,
-    ku: Ku = 0.16e-5,
+    method: Annotated[QueryMethod | None, typer.Option(help="How to merge, without --plan. Default: pair.")] = None,
+    procedure: Annotated[
+        QueryProcedure | None, typer.Option(help="Shape of a merged query, without --plan. Default: rectangle.")
+    ] = None,
+    km: Annotated[float | None, typer.Option(min=0, help="Cost of a merged query. Default: 0.00365.")] = None,
+    kt: Annotated[float | None, typer.Option(min=0, help="Cost of sending a row. Default: 0.0000325.")] = None,
+    ku: Annotated[
+        float | None, typer.Option(min=0, help="Cost of a row to a client that did not ask for it. Default: 0.0000016.")
+    ] = None,
+    ka: Annotated[float | None, typer.Option(min=0, help="Cost to the server of a query's work. Default: 0.")] = None,
     incremental: Annotated[
         Path | None, typer.Option(help="A folder of state: answer only with rows new since the last run with it.")
     ] = None,
@@ -56,6 +61,8 @@ def answer(
         narrowcast answer queries.parquet places.parquet --out answers
 
         narrowcast answer queries.csv places.parquet --out tuesday --incremental state --procedure exact
+
+        narrowcast answer queries.csv places.parquet --out tuesday --plan plan
     """
     from narrowcast.data.answer.answer import Merging
     from narrowcast.data.answer.answer import answer as run
@@ -64,7 +71,13 @@ def answer(
 
     out = local_path(out, "out")
     incremental = None if incremental is None else local_path(incremental, "incremental")
-    merging = Merging(columns(attributes), method.value, procedure.value, Constants(km, kt, ku), seed)
+    prices = {name: value for name, value in (("km", km), ("kt", kt), ("ku", ku), ("ka", ka)) if value is not None}
+    followed = None
+    if plan is not None:
+        chosen = {"attributes": attributes, "method": method, "procedure": procedure, **prices}
+        followed = _followed(plan, [name for name, value in chosen.items() if value is not None])
+    ways = (method or QueryMethod.pair).value, (procedure or QueryProcedure.rectangle).value
+    merging = Merging(columns(attributes), *ways, Constants(**prices), seed)
     with running(master, memory, "answering") as (spark, report):
         result = run(
             spark,
@@ -72,6 +85,7 @@ def answer(
             data,
             out,
             merging,
+            plan=followed,
             incremental=incremental,
             strict=strict,
             overwrite=overwrite,
@@ -95,3 +109,20 @@ def answer(
         return
     rows = [(name.replace("_", " "), value) for name, value in told.items()]
     output.print(table(f"Answered in {out}", ("", "count"), rows, numbers=("count",)))
+
+
+def _followed(folder: Path, also: list[str]) -> QueriesPlan:
+    if also:
+        raise InputError(f"{also[0]} must be left out with --plan, which says it already", name=also[0])
+    return queries_plan(folder)
+
+
+def queries_plan(folder: Path) -> QueriesPlan:
+    """A plan of the kind queries from its folder; any other is refused."""
+    from narrowcast.plans.queries.result import QueriesPlan
+    from narrowcast.plans.verbs import load
+
+    found = load(folder)
+    if not isinstance(found, QueriesPlan):
+        raise UnsupportedError(f"{folder}: the plan must be of kind queries, got {found.kind}", works=("queries",))
+    return found

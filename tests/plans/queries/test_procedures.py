@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import narrowcast as nc
+from naive.polygon import polygon as slow_polygon
 from narrowcast.errors import InputError
 from narrowcast.plans.queries.arrangement import arrangement
 from narrowcast.plans.queries.procedures import MAX_POLYGON, Exact, Polygon, union_size
-from narrowcast.plans.queries.sizes import Area, PointCounts
+from narrowcast.plans.queries.sizes import Area, GridHistogram, PointCounts
 
 
 def whole_boxes(rng, n, d):
@@ -126,3 +127,34 @@ def test_procedures_have_names_and_limits():
         nc.queries.merge([[[0, 1]]], procedure="circle")
     with pytest.raises(InputError, match=f"1 to {MAX_POLYGON}"):
         nc.queries.Polygon(9)
+
+
+@pytest.mark.parametrize("by", ["area", "histogram", "counts"])
+@given(seed=st.integers(0, 2**32), n=st.integers(1, 14), d=st.integers(1, 3), most=st.integers(1, 5))
+def test_the_kernel_of_polygons_makes_the_described_boxes(by, seed, n, d, most):
+    rng = np.random.default_rng(seed)
+    low = rng.uniform(0, 50, (n, d))
+    boxes = np.stack([low, low + rng.uniform(1, 30, (n, d))], axis=-1)
+    points = rng.uniform(0, 80, (60, d))
+    size = {"area": Area(), "histogram": GridHistogram.from_points(points, 5), "counts": PointCounts(points)}[by]
+    found = Polygon(most).pieces(boxes, size)
+    assert found.shape == Polygon(most).pieces_by_function(boxes, size).shape
+    if by == "area":  # ties, which counts are full of, may be broken either way by a rounding
+        twin = slow_polygon([[tuple(side) for side in box] for box in boxes.tolist()], most, _area)
+        assert sorted(found.tolist()) == sorted([list(map(list, box)) for box in twin])
+    assert found.tolist() == Polygon(most).pieces_by_function(boxes, size).tolist() or by != "area"
+    sent = Polygon(most).sent(boxes, size(boxes), size)
+    assert sent.size == pytest.approx(union_size(found, size), rel=1e-9, abs=1e-9)
+    assert sent.pieces == len(found)
+
+
+def test_directed_search_by_polygons_ends_where_sizes_without_a_kernel_do():
+    boxes = nc.workloads.rectangles(n=14, seed=5)
+    fast = nc.queries.merge(boxes, "directed", procedure="polygon", starts=6)
+    slow = nc.queries.merge(boxes, "directed", procedure="polygon", starts=6, size=lambda b: Area()(b))
+    assert fast.sets == slow.sets
+    assert fast.cost == pytest.approx(slow.cost, rel=1e-9)
+
+
+def _area(box):
+    return float(np.prod([high - low for low, high in box]))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table, text
+from narrowcast.cli.arguments import columns
+from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table, text, working
 from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, show, written
-from narrowcast.cli.spark import columns
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,6 +71,14 @@ def queries(
     starts: Annotated[int | None, typer.Option(min=1, help="Starts of the directed search. Default: 50.")] = None,
     inner: Annotated[str | None, typer.Option(help="The method inside each cluster (cluster). Default: pair.")] = None,
     metric: Annotated[str | None, typer.Option(help="How clusters are found: heuristic or gain (cluster).")] = None,
+    measured: Annotated[
+        Path | None,
+        typer.Option(help="A folder that measure wrote: sizes come from its grid, and are compared with query_sizes."),
+    ] = None,
+    channels: Annotated[
+        int | None,
+        typer.Option(min=1, help="The number of physical channels; merged queries share them. Default: one each."),
+    ] = None,
     picture: Picture = None,
     out: Out = None,
     overwrite: Overwrite = False,
@@ -88,15 +96,26 @@ def queries(
         narrowcast plan queries queries.parquet --out plan --picture map.png
 
         narrowcast plan queries queries.csv --table places.parquet --attributes lat,lon --procedure polygon
+
+        narrowcast plan queries queries.parquet --measured measured --channels 50 --ka 0.003 --out plan
     """
     from narrowcast.model.folder import fingerprint
     from narrowcast.model.quarantine import Quarantine
-    from narrowcast.plans.queries.intake import check_bounded, read_queries, shared_attributes
+    from narrowcast.plans.queries.intake import (
+        check_bounded,
+        grid_error,
+        measured_grid,
+        read_queries,
+        shared_attributes,
+    )
     from narrowcast.plans.queries.plan import make
     from narrowcast.plans.queries.ranges import range_boxes
     from narrowcast.plans.queries.result import QueryDemand
 
-    by = _by(table, sizes)
+    if measured is not None and (table is not None or sizes is not None):
+        given = "table" if table is not None else "sizes"
+        raise InputError(f"{given} must be left out with --measured, which has sizes already", name=given)
+    by = Sizes.histogram if measured is not None else _by(table, sizes)
     aside = Quarantine(strict=strict)
     asked = read_queries(queries, aside)
     if not asked:
@@ -106,13 +125,21 @@ def queries(
     if by is Sizes.area:
         check_bounded(asked, boxes, along)
     wanted = QueryDemand(boxes, along, tuple(q.query for q in asked), tuple(q.client for q in asked))
-    with notes.status("planning"):
-        size = None if table is None or by is Sizes.area else _size(table, along, by)
+    with working("planning"):
+        size: PointCounts | GridHistogram | None = None
+        if measured is not None:
+            size = measured_grid(measured, along)
+        elif table is not None and by is not Sizes.area:
+            size = _size(table, along, by)
         made = make(
             wanted, method.value, procedure.value, km, kt, ku, ka, size=size, seed=seed, starts=starts, inner=inner,
-            metric=metric,
+            metric=metric, channels=channels,
         )  # fmt: skip
     inputs = {"queries": queries} | ({} if table is None else {"table": table})
+    if measured is not None:
+        inputs["grid"] = measured / "grid.parquet"
+        off = grid_error(measured, made)
+        notes.print(f"the grid's sizes are {off:.1%} off the exact ones of query_sizes, added up")
     made = written(
         made.made_from({name: fingerprint(path) for name, path in inputs.items()}), out, aside, overwrite=overwrite
     )
@@ -120,16 +147,17 @@ def queries(
         from narrowcast.cli.pictures.queries import map_picture
 
         map_picture(made, picture)
-    channels = sum(map(len, made.pieces))
+    physical = made.physical
+    on = sum(map(len, made.pieces)) if physical is None else len(set(physical))
     if json:
         sets = [[{"query": asked[q].query, "client": asked[q].client} for q in members] for members in made.sets]
-        told = {"queries": len(asked), "merged": len(made.sets), "channels": channels, "attributes": along}
+        told = {"queries": len(asked), "merged": len(made.sets), "channels": on, "attributes": along}
         print_json(as_json(made, aside, out, **told, sets=sets, saved=made.saved, picture=picture))
         return
     clients = len({query.client for query in asked})
     headline = (
         f"[bold]{len(asked):,} queries of {clients:,} client{'s' * (clients != 1)}[/] answered by "
-        f"{len(made.sets):,} on {channels:,} channel{'s' * (channels != 1)}: cost {text(made.cost)}, "
+        f"{len(made.sets):,} on {on:,} channel{'s' * (on != 1)}: cost {text(made.cost)}, "
         f"{made.saved:.1%} below answering each alone"
     )
     show(headline, {"narrowcast": made.cost, "each alone": made.baseline}, "narrowcast", out)

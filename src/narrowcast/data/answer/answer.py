@@ -8,10 +8,12 @@ it; Spark writes them apart by channel. The table is read once however many quer
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,7 @@ from narrowcast.plans.queries.api import (
     QueriesPlan,
     Query,
     QueryDemand,
+    QueryService,
     headers,
     range_boxes,
 )
@@ -61,6 +64,8 @@ class Merging:
     procedure: str = "rectangle"
     constants: Constants = field(default_factory=Constants)
     seed: int = 0
+    planned: str = ""
+    """What the plan says that is followed instead, as a digest; empty where the queries are planned for here."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,7 @@ def answer(
     out: str | Path,
     merging: Merging | None = None,
     *,
+    plan: QueriesPlan | None = None,
     incremental: str | Path | None = None,
     strict: bool = False,
     overwrite: bool = False,
@@ -94,6 +100,9 @@ def answer(
     progress: TaskReporter | None = None,
 ) -> Answered:
     """Merge the queries, run them over the table in one scan, and write each channel's answer and header.
+
+    With a `plan` its sets are kept: queries that it does not know join the set where they gain most, those that are
+    gone leave theirs, and nothing else is planned. Without one, sizes come from a grid of the table.
 
     Bad rows of the queries go to `quarantine.parquet`, those of a table of text to `table_quarantine.parquet`.
 
@@ -106,13 +115,18 @@ def answer(
     between is repeated with `overwrite` and writes the same again.
     """
     merging, aside = merging or Merging(), Quarantine(strict=strict)
+    if plan is not None:
+        tables = plan.to_tables()
+        said = [{name: t.to_pydict() for name, t in sorted(tables.tables.items())}, dict(tables.parameters)]
+        digest = hashlib.sha256(json.dumps(said, default=str).encode()).hexdigest()
+        merging = replace(merging, method=plan.method, procedure=plan.procedure, planned=digest)
     asked = read_queries(queries, aside)
     if not asked:
         raise InputError(f"{queries}: queries must have at least one valid row, got none", name="queries")
     with watched(spark, progress), writing(out, overwrite=overwrite, explain=explain) as output:
         rows, bad = table_rows(spark, table, asked, strict=strict)
         last = None if incremental is None else earlier(incremental, asked, merging, rows.schema)
-        channels = last.headers if last is not None else _planned(rows, asked, merging, output)
+        channels = last.headers if last is not None else _planned(rows, asked, merging, output, plan)
         found = answered(rows, channels)
         gone, state = 0, None
         if incremental is None:
@@ -175,8 +189,14 @@ def answered(rows: DataFrame, channels: Sequence[Header]) -> DataFrame:
     return rows.mapInArrow(work, schema)
 
 
-def _planned(rows: DataFrame, asked: Sequence[Query], merging: Merging, output: Output) -> tuple[Header, ...]:
+def _planned(
+    rows: DataFrame, asked: Sequence[Query], merging: Merging, output: Output, given: QueriesPlan | None
+) -> tuple[Header, ...]:
     start = time.perf_counter()
+    if given is not None:
+        channels = _by_plan(given, asked)
+        output.note("channels (by the plan)", len(channels), time.perf_counter() - start)
+        return channels
     along = shared_attributes(asked, merging.attributes)
     names, clients = zip(*((query.query, query.client) for query in asked), strict=True)
     demand = QueryDemand(range_boxes([query.profile for query in asked], along), along, names, clients)
@@ -186,6 +206,15 @@ def _planned(rows: DataFrame, asked: Sequence[Query], merging: Merging, output: 
     channels = headers(asked, demand.boxes, plan, along)
     output.note("channels (planned)", len(channels), time.perf_counter() - start)
     return channels
+
+
+def _by_plan(plan: QueriesPlan, asked: Sequence[Query]) -> tuple[Header, ...]:
+    """The channels of a plan, for the queries of now."""
+    service = QueryService(plan)
+    service.follow(asked)
+    made = service.plan()
+    refuse_unsound(made)
+    return headers(service.queries, made.demand.boxes, made, service.attributes)
 
 
 def refuse_unsound(plan: QueriesPlan) -> None:

@@ -11,6 +11,8 @@ from narrowcast.plans.queries.result import QueriesPlan, QueryDemand
 from narrowcast.plans.queries.service.answers import Answer, Client, Header, Query, answer, extract, headers
 from narrowcast.plans.queries.service.delivery import read_answers
 from narrowcast.plans.queries.service.live import LiveQueries
+from narrowcast.plans.queries.service.messages import AnswerReceiver, PeriodAnswers, receive_answers
+from narrowcast.plans.queries.service.server import QueryService
 from narrowcast.plans.queries.sizes import GridHistogram, PointCounts
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "PROCEDURES",
     "Answer",
     "AnswerPrices",
+    "AnswerReceiver",
     "Client",
     "Constants",
     "CostTerms",
@@ -25,6 +28,7 @@ __all__ = [
     "GridHistogram",
     "Header",
     "LiveQueries",
+    "PeriodAnswers",
     "PhysicalChannels",
     "PointCounts",
     "Polygon",
@@ -32,6 +36,7 @@ __all__ = [
     "QueriesPlan",
     "Query",
     "QueryDemand",
+    "QueryService",
     "Rectangle",
     "answer",
     "assign",
@@ -43,5 +48,6 @@ __all__ = [
     "merge_profiles",
     "range_boxes",
     "read_answers",
+    "receive_answers",
     "worked_constants",
 ]

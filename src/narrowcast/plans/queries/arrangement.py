@@ -52,6 +52,16 @@ def combinations(boxes: Floats) -> NDArray[np.bool_]:
     return distinct_rows(_product(held))
 
 
+def too_many_cells(boxes: Floats) -> bool:
+    """Whether the sides of these boxes cut space into more cells than an exact cover is worked out for.
+
+    >>> too_many_cells(np.array([[[0.0, 1.0], [0.0, 1.0]]]))
+    False
+    """
+    sides = [2 * np.unique(boxes[:, j]).size + 1 for j in range(boxes.shape[1])]
+    return float(np.prod(sides, dtype=float)) * len(boxes) > MAX_CELLS
+
+
 def _hulls(cuts: Floats) -> Floats:
     """The closed hulls of an axis's cells: coordinate, gap, coordinate, …"""
     at = np.arange(2 * cuts.size - 1)
@@ -71,7 +81,7 @@ def _product(held: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
             f"the exact cover of {k} queries in {len(held)} dimensions has too many cells",
             name="procedure",
             got="exact",
-            hint="use method='cluster' or procedure='polygon'",
+            hint="use procedure 'polygon', or method 'pair', which leaves sets apart that would be too large",
         )
     return reduce(lambda a, b: (a[:, None] & b[None]).reshape(-1, k), held)
 

@@ -10,6 +10,7 @@ import numpy as np
 from narrowcast.errors import PlanError
 from narrowcast.evaluate.explanation import Choice, Explanation, Unwanted, place_of, ranked, several, worst
 from narrowcast.model.plan import Tables
+from narrowcast.model.quantity import quantity
 from narrowcast.plans.queries.judge import Floats, Name, QueryTables, combinations, constants, cost, union_area
 
 MEASURE = "cost of answering"
@@ -24,9 +25,9 @@ class _QueryCase:
         self.plan, self.read = plan, QueryTables(plan)
         if self.read.broken:
             raise PlanError(f"the plan cannot be explained: {self.read.broken[0]}")
-        self.by_area = plan.parameters.get("size") == "area"
         self.k, self.procedure = constants(plan), plan.parameters.get("procedure", "rectangle")
-        self.cost = cost(plan).get("total") if self.by_area else plan.cost.get("total")
+        self.sized = self.read.sized
+        self.cost = cost(plan).get("total") if self.sized else plan.cost.get("total")
 
     def boxes(self, names: list[Name]) -> Floats:
         return np.array([self.read.queries[name] for name in names])
@@ -37,17 +38,21 @@ class _QueryCase:
             return 0.0
         boxes, k = self.boxes(names), self.k
         channels = combinations(boxes) if self.procedure == "exact" else 1
-        size = union_area(merged(boxes, self.procedure))
-        irrelevant = 0.0 if self.procedure == "exact" else len(names) * size - float(_areas(boxes).sum())
+        size = self.read.union(merged(boxes, self.procedure, self.read.union))
+        irrelevant = 0.0 if self.procedure == "exact" else len(names) * size - self.own(names)
         work = k["per_query"] * channels + k["per_object"] * size
         return k["ka"] * work + k["km"] * channels + k["kt"] * size + k["ku"] * irrelevant
 
     def sent(self, at: Any) -> float:
-        return union_area(np.array(list(self.read.pieces[at].values())))
+        return self.read.union(np.array(list(self.read.pieces[at].values())))
+
+    def own(self, names: list[Name]) -> float:
+        """What these queries ask for, each counted on its own."""
+        return sum(self.read.union(box[None]) for box in self.boxes(names))
 
     def irrelevant(self, at: Any, name: Name) -> float:
         """What the answer of its set holds that a query did not ask for."""
-        return 0.0 if self.procedure == "exact" else self.sent(at) - float(_areas(self.boxes([name]))[0])
+        return 0.0 if self.procedure == "exact" else self.sent(at) - self.own([name])
 
     def choice(self, what: str, before: list[list[Name]], after: list[list[Name]]) -> Choice:
         """The sets `before` replaced by the sets `after`."""
@@ -55,9 +60,11 @@ class _QueryCase:
         return Choice(what, (self.cost or 0.0) + change, change)
 
     def explained(self, subject: str, headline: str, facts: dict[str, Any], unwanted: Any, choices: Any) -> Explanation:
-        if not self.by_area:
+        if not self.sized:
             facts = facts | {"note": "sizes were counted in data that the plan does not hold: nothing else is priced"}
-        found = ranked(choices) if self.by_area else ()
+        elif self.read.home:
+            facts = facts | {"note": "what others overhear on a shared physical channel is not priced anew"}
+        found = ranked(choices) if self.sized else ()
         return Explanation("queries", subject, headline, facts, MEASURE, self.cost, worst(unwanted), found)
 
 
@@ -67,16 +74,16 @@ def explain_query(plan: Tables, name: str) -> Explanation:
     mine = _named(case, name)
     at = next(s for s, members in case.read.members.items() if mine in members)
     members = case.read.members[at]
-    own = float(_areas(case.boxes([mine]))[0])
-    extra = case.irrelevant(at, mine) if case.by_area else 0.0
+    own = case.own([mine]) if case.sized else None
+    extra = case.irrelevant(at, mine) if case.sized else 0.0
     facts = {"set": at, "answered with": [_text(m) for m in members if m != mine][:20],
              "queries in the set": len(members), "own size": own,
-             "irrelevant": extra if case.by_area else None}  # fmt: skip
+             "irrelevant": extra if case.sized else None}  # fmt: skip
     shared = f"with {several(len(members) - 1, 'other query')}" if len(members) > 1 else "alone"
     headline = f"{_text(mine)} is answered {shared} in set {at}" + (
-        f"; of {own + extra:.4g} sent {own:.4g} is its own" if case.by_area else ""
+        f"; of {quantity(own + extra)} sent {quantity(own)} is its own" if own is not None else ""
     )
-    choices = _other_sets(case, mine, at) if case.by_area else ()
+    choices = _other_sets(case, mine, at) if case.sized else ()
     return case.explained(f"query {_text(mine)}", headline, facts, [Unwanted(_text(mine), extra)], choices)
 
 
@@ -88,9 +95,9 @@ def explain_set(plan: Tables, number: int) -> Explanation:
     facts: dict[str, Any] = {"queries": [_text(m) for m in members][:20], "n_queries": len(members),
                              "pieces": len(case.read.pieces[at])}  # fmt: skip
     headline = f"set {at} answers {several(len(members), 'query')} by one merged query"
-    if not case.by_area:
+    if not case.sized:
         return case.explained(f"set {at}", headline, facts, (), ())
-    facts |= {"size": case.sent(at), "wanted": union_area(case.boxes(members))}
+    facts |= {"size": case.sent(at), "wanted": case.read.union(case.boxes(members))}
     unwanted = [Unwanted(_text(m), case.irrelevant(at, m)) for m in members]
     return case.explained(f"set {at}", headline, facts, unwanted, _set_choices(case, at))
 
@@ -102,9 +109,9 @@ def explain_client(plan: Tables, name: str) -> Explanation:
     home = {m: s for s, members in case.read.members.items() for m in members if m in mine}
     headline = f"{name} asks {several(len(mine), 'query')}, answered by {several(len(set(home.values())), 'set')}"
     facts: dict[str, Any] = {"queries": [_text(m) for m in mine][:20], "sets": sorted(set(home.values()))[:20]}
-    if not case.by_area:
+    if not case.sized:
         return case.explained(f"subscriber {name}", headline, facts, (), ())
-    facts["own size"] = float(_areas(case.boxes(mine)).sum())
+    facts["own size"] = case.own(mine)
     unwanted = [Unwanted(name, case.irrelevant(home[m], m), f"beside {_text(m)}, in set {home[m]}") for m in mine]
     choices = []
     for m in mine:
@@ -133,7 +140,7 @@ def _set_choices(case: _QueryCase, at: Any) -> Iterator[Choice]:
             yield case.choice(f"together with set {other}", [members, others], [[*members, *others]])
 
 
-def merged(boxes: Floats, procedure: str) -> Floats:
+def merged(boxes: Floats, procedure: str, union: Callable[[Floats], float] = union_area) -> Floats:
     """The boxes whose union is the merged query of some queries."""
     if procedure == "rectangle":
         return np.stack([boxes[:, :, 0].min(axis=0), boxes[:, :, 1].max(axis=0)], axis=1)[None]
@@ -143,7 +150,7 @@ def merged(boxes: Floats, procedure: str) -> Floats:
     while len(kept) > POLYGON:
         pairs = [(i, j) for i in range(len(kept)) for j in range(i)]
         hulls = [merged(np.array([kept[i], kept[j]]), "rectangle")[0] for i, j in pairs]
-        wastes = [float(_areas(h[None])[0]) - union_area(np.array([kept[i], kept[j]]))
+        wastes = [union(h[None]) - union(np.array([kept[i], kept[j]]))
                   for h, (i, j) in zip(hulls, pairs, strict=True)]  # fmt: skip
         hull = hulls[int(np.argmin(wastes))]
         kept = [box for box in kept if not _inside(box, hull, 0, -1)] + [hull]
@@ -155,11 +162,6 @@ def _inside(box: Floats, other: Floats, i: int, j: int) -> bool:
     if i == j or (j > i and np.array_equal(box, other)):
         return False
     return bool((other[:, 0] <= box[:, 0]).all() and (box[:, 1] <= other[:, 1]).all())
-
-
-def _areas(boxes: Floats) -> Floats:
-    sizes: Floats = np.prod(boxes[:, :, 1] - boxes[:, :, 0], axis=1)
-    return sizes
 
 
 def _named(case: _QueryCase, name: str) -> Name:

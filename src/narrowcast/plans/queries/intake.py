@@ -11,7 +11,9 @@ import numpy as np
 from narrowcast.errors import InputError
 from narrowcast.model.quarantine import Quarantine
 from narrowcast.model.tables import read_table
+from narrowcast.plans.queries.result import QueriesPlan
 from narrowcast.plans.queries.service.answers import Query
+from narrowcast.plans.queries.sizes import GridHistogram
 from narrowcast.profiles import Profile
 from narrowcast.profiles.algebra.sets import ValueSet
 
@@ -19,16 +21,18 @@ COLUMNS = ("query", "client", "profile")
 
 
 def read_queries(path: str | Path, quarantine: Quarantine) -> list[Query]:
-    """The good rows of the table queries (query, client, profile), in its order.
+    """The good rows of the table queries (query, client, profile, and every if there is one), in its order.
 
-    A missing cell, a profile that does not parse or is no range, and a (query, client) that stood
-    before are set aside; each row by the first of these.
+    A missing cell, a profile that does not parse or is no range, a frequency that is no whole number of periods, and
+    a (query, client) that stood before are set aside; each row by the first of these.
     """
     table = read_table(path, name="queries", columns=COLUMNS)
     found: dict[tuple[str, str], Query] = {}
-    for at, cells in enumerate(zip(*(table[name].to_pylist() for name in COLUMNS), strict=True)):
+    often = table["every"].to_pylist() if "every" in table.column_names else [1] * table.num_rows
+    rows = zip(*(table[name].to_pylist() for name in COLUMNS), strict=True)
+    for at, (cells, every) in enumerate(zip(rows, often, strict=True)):
         try:
-            query = _query(cells)
+            query = _query(cells, every)
             if (query.query, query.client) in found:
                 raise InputError("query appears twice for its client")
             found[query.query, query.client] = query
@@ -37,7 +41,7 @@ def read_queries(path: str | Path, quarantine: Quarantine) -> list[Query]:
     return list(found.values())
 
 
-def _query(cells: Sequence[object]) -> Query:
+def _query(cells: Sequence[object], every: object) -> Query:
     for name, cell in zip(COLUMNS, cells, strict=True):
         if cell is None or str(cell).strip() == "":
             raise InputError(f"{name} is empty")
@@ -49,7 +53,18 @@ def _query(cells: Sequence[object]) -> Query:
     except InputError as error:
         raise InputError(f"profile: {error}") from None
     check_range(profile)
-    return Query(str(query), str(client), profile)
+    return Query(str(query), str(client), profile, _periods(every))
+
+
+def _periods(every: object) -> int:
+    """Every so many periods; an empty cell means every one."""
+    try:
+        found = 1 if every is None or every == "" else int(str(every))
+    except ValueError:
+        found = 0
+    if found < 1:
+        raise InputError(f"every must be a whole number of periods, 1 or more, got {every!r}")
+    return found
 
 
 def check_range(profile: Profile) -> None:
@@ -109,3 +124,42 @@ def check_bounded(queries: Sequence[Query], boxes: np.ndarray, attributes: Seque
             got=queries[at].profile.text,
             hint="count sizes in data: --table TABLE; or name other --attributes",
         )
+
+
+def measured_grid(folder: str | Path, attributes: Sequence[str]) -> GridHistogram:
+    """The grid that `measure` counted, as sizes over these attributes; others of the grid are added up.
+
+    Raises
+    ------
+    InputError : the folder has no grid, or one without an attribute
+    """
+    table = read_table(Path(folder) / "grid.parquet", name="grid", columns=("messages",))
+    for name in attributes:
+        if f"{name}_cell" not in table.column_names:
+            raise InputError(
+                f"{folder}: the grid has no attribute {name!r}", name="measured", hint=f"measure --grid {name}"
+            )
+    edges, at = [], []
+    for name in attributes:
+        cell, low, high = (table[f"{name}_{end}"].to_numpy() for end in ("cell", "low", "high"))
+        steps = int(cell.max(initial=0)) + 1
+        step = float(high[0] - low[0]) if len(cell) else 1.0
+        first = float(low[0] - cell[0] * step) if len(cell) else 0.0
+        edges.append(first + np.arange(steps + 1) * step)
+        at.append(cell.astype(np.int64))
+    counts = np.zeros([len(cuts) - 1 for cuts in edges])
+    np.add.at(counts, tuple(at), table["messages"].to_numpy().astype(np.float64))
+    return GridHistogram(counts, edges)
+
+
+def grid_error(folder: str | Path, plan: QueriesPlan) -> float:
+    """How far the sizes that a plan was made with are off the exact ones that `measure` counted, of all of these."""
+    wanted = ("query", "client", "messages")
+    table = read_table(Path(folder) / "query_sizes.parquet", name="query_sizes", columns=wanted)
+    exact = {(str(q), str(c)): float(n) for q, c, n in zip(*(table[n].to_pylist() for n in wanted), strict=True)}
+    demand = plan.demand
+    names = zip(demand.query_names, demand.clients or demand.query_names, strict=True)
+    known = np.array([exact.get(name, np.nan) for name in names])
+    there = ~np.isnan(known)
+    total = float(known[there].sum())
+    return float(np.abs(plan.problem().alone[there] - known[there]).sum()) / total if total else 0.0

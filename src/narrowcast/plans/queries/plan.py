@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from numpy.typing import ArrayLike
 
 from narrowcast.errors import InputError
+from narrowcast.plans.queries.arrangement import too_many_cells
 from narrowcast.plans.queries.boxes import as_boxes
 from narrowcast.plans.queries.constants import KM, KT, KU, Constants
 from narrowcast.plans.queries.methods.cluster import INNER, Algorithm, Cluster
@@ -14,6 +15,7 @@ from narrowcast.plans.queries.methods.directed import Directed
 from narrowcast.plans.queries.methods.exhaustive import Exhaustive
 from narrowcast.plans.queries.methods.pair import Pair
 from narrowcast.plans.queries.methods.partition import Partition
+from narrowcast.plans.queries.methods.physical import on_channels
 from narrowcast.plans.queries.problem import BoxProblem, CostTerms, check_cover, total_terms
 from narrowcast.plans.queries.procedures import MergeProcedure, as_procedure
 from narrowcast.plans.queries.result import QueriesPlan, QueryDemand, merged_plan
@@ -28,6 +30,7 @@ METHODS: dict[str, type] = {
     "cluster": Cluster,
 }
 
+CHOICES = ("starts", "inner", "metric", "channels")  # what a plan remembers of how it was chosen
 Size = GridHistogram | PointCounts | SizeFunction | None
 
 
@@ -62,6 +65,7 @@ def merge(
     given = as_boxes(boxes, finite=False)
     demand = QueryDemand(given, tuple(f"x{j}" for j in range(given.shape[1])))
     problem = _problem(given, constants or Constants(km, kt, ku, ka), procedure, size)
+    _check_exact(problem, method, inner)
     return merged_plan(demand, problem, chosen(problem, seed=seed), method, seed)
 
 
@@ -80,6 +84,7 @@ def make(
     starts: int | None = None,
     inner: str | None = None,
     metric: str | None = None,
+    channels: int | None = None,
     time_limit: float | None = None,
     progress: object = None,
     previous: object = None,
@@ -96,6 +101,8 @@ def make(
     seed : for `directed`
     starts : directed, or cluster with inner="directed": how many starts; 50 by default
     inner, metric : cluster: the method inside each cluster, "pair" by default; "heuristic" or "gain"
+    channels : how many physical channels there are; the merged queries are put on them so that clients, who hear all
+        that is on a channel they listen to, overhear little. None: as many as merged queries
 
     Returns
     -------
@@ -117,7 +124,11 @@ def make(
     _refuse_unused(method, {"starts": starts, "inner": inner, "metric": metric})
     chosen = algorithm(method, 50 if starts is None else starts, inner or "pair", metric or "heuristic")
     problem = _problem(demand.boxes, Constants(km, kt, ku, ka, per_query, per_object), procedure, size)
-    return merged_plan(demand, problem, chosen(problem, seed=seed), method, seed)
+    _check_exact(problem, method, inner or "pair")
+    given = {"starts": starts, "inner": inner, "metric": metric}
+    choices = {name: value for name, value in given.items() if value is not None}
+    found = merged_plan(demand, problem, chosen(problem, seed=seed), method, seed, choices)
+    return found if channels is None else on_channels(found, channels, seed)
 
 
 def _check_demand(demand: object) -> None:
@@ -157,6 +168,18 @@ def cost(
     """
     problem = _problem(boxes, constants or Constants(km, kt, ku, ka), procedure, size)
     return CostTerms.of(total_terms(problem, check_cover(sets, problem.n)), problem.constants)
+
+
+def _check_exact(problem: BoxProblem, method: str, inner: str) -> None:
+    """Refuse at once what would end in a set too large for an exact cover: methods that try all queries together."""
+    chosen = inner if method == "cluster" else method
+    if problem.procedure.name == "exact" and chosen != "pair" and problem.n and too_many_cells(problem.boxes):
+        raise InputError(
+            f"method {chosen} tries all {problem.n:,} queries in one set, whose exact cover has too many cells",
+            name="procedure",
+            got="exact",
+            hint="use method 'pair', or procedure 'polygon'",
+        )
 
 
 def _problem(boxes: ArrayLike, constants: Constants, procedure: str | MergeProcedure, size: Size) -> BoxProblem:

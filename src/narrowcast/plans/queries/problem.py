@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from narrowcast.errors import InputError
+from narrowcast.plans.queries.arrangement import too_many_cells
 from narrowcast.plans.queries.boxes import (
     Floats,
     bounding,
@@ -40,7 +41,10 @@ class MergeAmounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CostTerms:
-    """The cost of a plan, part by part: `total` is `server + channel + transfer + client`."""
+    """The cost of a plan, part by part: `total` is `server + channel + transfer + client + overheard`.
+
+    `overheard` is what clients hear of others' answers on a physical channel that they share.
+    """
 
     total: float
     server: float
@@ -48,6 +52,7 @@ class CostTerms:
     transfer: float
     client: float
     amounts: MergeAmounts
+    overheard: float = 0.0
 
     @classmethod
     def of(cls, amounts: MergeAmounts, k: Constants) -> CostTerms:
@@ -167,7 +172,7 @@ class BoxProblem:
         the two less what their bounding boxes share. Answers in disjoint pieces gain only from data shared.
         """
         if not self.procedure.heard_by_all:
-            return near
+            return near and not too_many_cells(self.boxes[list(united(members, other))])
         a, b = self.sent(members), self.sent(other)
         least = max(a.size, b.size, a.size + b.size - overlap) * (1 - 1e-9)
         km, kt, ku = self.constants.folded

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from narrowcast.errors import InputError
 from narrowcast.plans.queries.arrangement import arrangement, combinations
-from narrowcast.plans.queries.boxes import Floats, bounding, intersections, is_box, unions
-from narrowcast.plans.queries.sizes import Sizes
+from narrowcast.plans.queries.boxes import Floats, bounding, intersections, is_box, lows_highs, unions
+from narrowcast.plans.queries.kernels.polygon import polygon, polygon_sent
+from narrowcast.plans.queries.sizes import Given, Sizes
 
 MAX_POLYGON = 8  # inclusion–exclusion over its boxes has 2^8 terms
 
@@ -90,6 +91,12 @@ class Polygon:
             )
 
     def pieces(self, boxes: Floats, size: Sizes) -> Floats:
+        if isinstance(size, Given):
+            return self.pieces_by_function(boxes, size)
+        return np.stack(polygon(*lows_highs(boxes), size.measure(boxes.shape[1]), self.boxes), axis=-1)
+
+    def pieces_by_function(self, boxes: Floats, size: Sizes) -> Floats:
+        """The same under sizes of any kind, without a kernel."""
         kept = _outermost(boxes)
         if len(kept) <= self.boxes:
             return kept
@@ -106,9 +113,13 @@ class Polygon:
         return kept
 
     def sent(self, boxes: Floats, alone: Floats, size: Sizes) -> Sent:
-        pieces = self.pieces(boxes, size)
-        total = union_size(pieces, size)
-        return Sent(1, total, len(boxes) * total, len(pieces))
+        if isinstance(size, Given):
+            pieces = self.pieces_by_function(boxes, size)
+            count, total = len(pieces), union_size(pieces, size)
+        else:
+            low, high = boxes[:, :, 0].copy(), boxes[:, :, 1].copy()
+            count, total = polygon_sent(low, high, size.measure(boxes.shape[1]), self.boxes)
+        return Sent(1, total, len(boxes) * total, count)
 
     def side_by_side(self, first: Sent, p: int, second: Sent, r: int) -> Sent | None:
         pieces, total = first.pieces + second.pieces, first.size + second.size

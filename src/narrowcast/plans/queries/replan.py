@@ -15,10 +15,11 @@ from narrowcast.plans.continued import Budget, Change
 from narrowcast.plans.numbers import agreed
 from narrowcast.plans.queries import api as queries
 from narrowcast.plans.queries.constants import Constants
+from narrowcast.plans.queries.methods.physical import on_channels
 from narrowcast.plans.queries.problem import BoxProblem, CostTerms, total_terms
 from narrowcast.plans.queries.procedures import as_procedure
 from narrowcast.plans.queries.result import QueriesPlan, QueryDemand, merged_plan
-from narrowcast.plans.queries.sizes import as_sizes
+from narrowcast.plans.queries.sizes import Area, Sizes
 from narrowcast.profiles import Profile
 
 
@@ -27,7 +28,8 @@ class ContinuedQueries:
     """Sets of queries, each answered by one merged query. Queries are known by their names.
 
     `number[i]` is the set of query i. One that the plan does not know is a set of its own: nobody else's answer
-    is made wider for it before it is planned for. Sizes are areas; a profile that bounds no box is left to the log.
+    is made wider for it before it is planned for. Sizes are the plan's own; a profile that bounds no box is left to
+    the log where sizes are areas. Sets stay on their physical channels, where there are some.
     """
 
     names: tuple[str, ...]
@@ -36,17 +38,21 @@ class ContinuedQueries:
     attributes: tuple[str, ...]
     constants: Constants
     procedure: str
+    measure: Sizes
+    channels: int | None = None
     touched: frozenset[int] = frozenset()  # sets that came or lost a query since they were planned
 
     @classmethod
     def of(cls, plan: QueriesPlan, demand: Demand) -> ContinuedQueries:
         """A plan, under the demand of now."""
-        asked = plan.by_area()
+        asked = plan.problem()
         number = np.zeros(asked.n, np.int64)
         for at, members in zip(plan.numbers, plan.sets, strict=True):
             number[list(members)] = at
         names, attributes = plan.demand.labels, plan.demand.attributes
-        return cls(names, asked.boxes, number, attributes, plan.constants, plan.procedure).under(demand)
+        physical = None if plan.physical is None else int(plan.parameters["channels"])
+        found = cls(names, asked.boxes, number, attributes, plan.constants, plan.procedure, asked.size, physical)
+        return found.under(demand)
 
     @property
     def size(self) -> int:
@@ -58,14 +64,14 @@ class ContinuedQueries:
 
     @cached_property
     def _problem(self) -> BoxProblem:
-        return BoxProblem(self.boxes, self.constants, as_procedure(self.procedure), as_sizes(None))
+        return BoxProblem(self.boxes, self.constants, as_procedure(self.procedure), self.measure)
 
     @cached_property
     def cost(self) -> float:
         return CostTerms.of(total_terms(self._problem, self.sets), self.constants).total if self.names else 0.0
 
     def under(self, demand: Demand) -> ContinuedQueries:
-        wanted = _boxes(demand.profiles, self.attributes)
+        wanted = _boxes(demand.profiles, self.attributes, finite=isinstance(self.measure, Area))
         before = {name: i for i, name in enumerate(self.names)}
         same = {n: before[n] for n, box in wanted.items() if n in before and np.array_equal(self.boxes[before[n]], box)}
         fresh = int(self.number.max(initial=-1)) + 1
@@ -78,13 +84,16 @@ class ContinuedQueries:
 
     def improved(self, budget: Budget) -> ContinuedQueries:
         """The sets that queries came to or left take the best merges and splits, until none gains."""
-        live = queries.LiveQueries(self.boxes, constants=self.constants, procedure=self.procedure, sets=self.sets)
+        live = self._live(self.sets)
         live.settle(q for q in range(self.size) if int(self.number[q]) in self.touched)
         return self._with(live.sets)
 
     def anew(self) -> ContinuedQueries:
-        live = queries.LiveQueries(self.boxes, constants=self.constants, procedure=self.procedure)
-        return self._with(live.sets)
+        return self._with(self._live(None).sets)
+
+    def _live(self, sets: Any) -> queries.LiveQueries:
+        given = {"constants": self.constants, "procedure": self.procedure, "size": self.measure, "sets": sets}
+        return queries.LiveQueries(self.boxes, d=len(self.attributes), **given)
 
     def reorganised(self, least: float) -> ContinuedQueries:
         return self.anew()
@@ -100,18 +109,20 @@ class ContinuedQueries:
     def change_to(self, other: ContinuedQueries) -> Change:
         """A query in another set is asked on another channel."""
         moved = self.number != other.number
-        sizes = np.prod(np.maximum(self.boxes[:, :, 1] - self.boxes[:, :, 0], 0.0), axis=1)
+        sizes = self._problem.alone
         return Change(int(moved.sum()), int(moved.sum()), float(sizes[moved].sum()))
 
     def plan(self) -> QueriesPlan:
-        return merged_plan(QueryDemand(self.boxes, self.attributes, self.names), self._problem, self.sets, "pair")
+        demand = QueryDemand(self.boxes, self.attributes, self.names)
+        found = merged_plan(demand, self._problem, self.sets, "pair")
+        return found if self.channels is None else on_channels(found, self.channels)
 
 
 continued = ContinuedQueries.of
 
 
-def _boxes(profiles: Mapping[str, str], attributes: tuple[str, ...]) -> dict[str, Floats]:
-    """The box of each profile that bounds one, in the order of their names."""
+def _boxes(profiles: Mapping[str, str], attributes: tuple[str, ...], *, finite: bool) -> dict[str, Floats]:
+    """The box of each profile, or of each that bounds one, in the order of their names."""
     names = sorted(profiles)
     found = queries.range_boxes([Profile.parse(profiles[name]) for name in names], attributes)
-    return {name: box for name, box in zip(names, found, strict=True) if np.isfinite(box).all()}
+    return {name: box for name, box in zip(names, found, strict=True) if not finite or np.isfinite(box).all()}

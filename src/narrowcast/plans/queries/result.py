@@ -12,6 +12,7 @@ import numpy as np
 from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.model.cost import Compared, Cost
 from narrowcast.model.plan import Plan, Tables
+from narrowcast.model.quantity import quantity
 from narrowcast.plans.queries.boxes import Floats, as_boxes, bounding_each
 from narrowcast.plans.queries.constants import Constants
 from narrowcast.plans.queries.problem import (
@@ -25,9 +26,10 @@ from narrowcast.plans.queries.problem import (
     total_terms,
 )
 from narrowcast.plans.queries.procedures import Rectangle, as_procedure
-from narrowcast.plans.queries.sizes import as_sizes
+from narrowcast.plans.queries.sizes import Area, GridHistogram, PointCounts, Sizes
 
 CONSTANTS = tuple(each.name for each in fields(Constants))
+MOST_POINTS = 200_000  # rows that a plan keeps to count sizes in again
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +98,7 @@ class QueriesPlan(Plan):
     >>> from narrowcast.plans.queries.plan import make
     >>> plan = make(QueryDemand([[[0, 2]], [[1, 3]], [[9, 10]]], ("price",), names=("a", "b", "c")), km=1, kt=1, ku=0.1)
     >>> plan
-    QueriesPlan(3 queries in 2 sets by pair, cost 6.2 instead of 8)
+    QueriesPlan(3 queries in 2 sets by pair, cost 6.20 instead of 8)
     >>> plan.to_tables().tables["merges"].to_pydict()
     {'query': ['a', 'b', 'c'], 'set': [0, 0, 1]}
     >>> plan.to_tables().tables["channels"].to_pylist()[0]
@@ -108,6 +110,10 @@ class QueriesPlan(Plan):
     sets: tuple[Set, ...]
     pieces: tuple[Floats, ...]
     numbers: tuple[int, ...]
+    size: Sizes | None = None
+    """How much a box holds: the area, a grid of counts, or points; None where the plan does not hold it."""
+    physical: tuple[int, ...] | None = None
+    """The physical channel of each set, where there is a fixed number of them."""
     counted: tuple[MergeAmounts, Floats] | None = None
     """What is sent in all and for each set, as it was counted when planned; None in a plan that was read."""
 
@@ -152,19 +158,22 @@ class QueriesPlan(Plan):
     def _counts(self) -> tuple[MergeAmounts, Floats]:
         if self.counted is not None:
             return self.counted
-        problem = self.by_area()
+        problem = self.problem()
         return total_terms(problem, self.sets), set_sizes(problem, self.sets)
 
-    def by_area(self) -> BoxProblem:
-        """The problem that the plan solves; UnsupportedError where sizes were not areas, but counted in data."""
-        if self.parameters.get("size") != "area":
-            raise UnsupportedError("the plan does not hold the data its sizes were counted in", works=("area",))
-        return BoxProblem(self.demand.boxes, self.constants, as_procedure(self.procedure), as_sizes(None))
+    def problem(self) -> BoxProblem:
+        """The problem that the plan solves; UnsupportedError where it does not hold what its sizes were counted in."""
+        if self.size is None:
+            raise UnsupportedError(
+                "the plan does not hold the data its sizes were counted in; plan with --sizes histogram",
+                works=("area", "histogram"),
+            )
+        return BoxProblem(self.demand.boxes, self.constants, as_procedure(self.procedure), self.size)
 
     def __repr__(self) -> str:
         return (
             f"QueriesPlan({len(self.demand.boxes):,} queries in {len(self.sets):,} sets by {self.method}, "
-            f"cost {self.cost.total:.6g} instead of {self.baseline:.6g})"
+            f"cost {quantity(self.cost.total)} instead of {quantity(self.baseline)})"
         )
 
     def _to_tables(self) -> Tables:
@@ -195,11 +204,15 @@ class QueriesPlan(Plan):
             **_sides(np.concatenate([*self.pieces, np.zeros((0, d, 2))]), demand.attributes),
         }
         merges = {**_named(demand, [q for q, _ in pairs]), "set": pa.array([at for _, at in pairs], pa.int64())}
-        return {
+        found = {
             "queries": pa.table({**_named(demand, each), **_sides(demand.boxes, demand.attributes)}),
             "merges": pa.table(merges),
             "channels": pa.table(channels),
+            **_size_tables(self.size, demand.attributes),
         }
+        if self.physical is not None:
+            found["physical"] = pa.table({"set": self.numbers, "channel": self.physical})
+        return found
 
     @classmethod
     def from_tables(cls, tables: Tables) -> QueriesPlan:
@@ -212,6 +225,8 @@ class QueriesPlan(Plan):
         for (number, _), box in _boxes_in(tables.tables["channels"], ("set", "piece"), demand.attributes).items():
             pieces[int(number)].append(box)
         numbers = tuple(sorted(members))
+        home = tables.tables.get("physical")
+        on = None if home is None else dict(zip(home["set"].to_pylist(), home["channel"].to_pylist(), strict=True))
         terms = {name: float(value) for name, value in tables.cost.items() if name != "total"}
         baselines = {name: Cost(float(found)) for name, found in tables.baselines.items()}
         return cls(
@@ -225,6 +240,8 @@ class QueriesPlan(Plan):
             sets=tuple(tuple(sorted(members[number])) for number in numbers),
             pieces=tuple(np.array(pieces[number]) for number in numbers),
             numbers=numbers,
+            size=_sizes_in(tables, demand.attributes),
+            physical=None if on is None else tuple(int(on[number]) for number in numbers),
         )
 
 
@@ -232,11 +249,16 @@ RESULT = QueriesPlan
 
 
 def merged_plan(
-    demand: QueryDemand, problem: BoxProblem, sets: Sequence[Sequence[int]], method: str, seed: int = 0
+    demand: QueryDemand,
+    problem: BoxProblem,
+    sets: Sequence[Sequence[int]],
+    method: str,
+    seed: int = 0,
+    choices: Mapping[str, Any] | None = None,
 ) -> QueriesPlan:
     """The plan of an algorithm's sets, priced anew from the definition, every query answered.
 
-    `problem` is that of the demand's boxes; `method` says who chose the sets.
+    `problem` is that of the demand's boxes; `method` says who chose the sets, `choices` with what parameters.
     """
     found = check_cover(sets, problem.n)
     terms = CostTerms.of(total_terms(problem, found), problem.constants)
@@ -249,11 +271,13 @@ def merged_plan(
             **{name: getattr(problem.constants, name) for name in CONSTANTS},
             "size": problem.size.name,
             "attributes": list(demand.attributes),
+            **(choices or {}),
         },
         seed=seed,
         sets=found,
         pieces=_pieces(problem, found),
         numbers=tuple(range(len(found))),
+        size=_kept(problem.size),
         counted=(terms.amounts, set_sizes(problem, found)),
     )
 
@@ -262,6 +286,49 @@ def _pieces(problem: BoxProblem, sets: Sequence[Set]) -> tuple[Floats, ...]:
     if isinstance(problem.procedure, Rectangle):
         return tuple(bounding_each(problem.boxes, sets)[:, None])
     return tuple(problem.procedure.pieces(problem.boxes[list(members)], problem.size) for members in sets)
+
+
+def _kept(size: Sizes) -> Sizes | None:
+    """What a plan keeps of how it was sized: nothing of a function, nor of more points than a plan should hold."""
+    if isinstance(size, PointCounts):
+        return size if len(size.points) <= MOST_POINTS else None
+    return size if isinstance(size, Area | GridHistogram) else None
+
+
+def _size_tables(size: Sizes | None, attributes: Sequence[str]) -> dict[str, Any]:
+    """A grid as its edges and the cells that hold something; points as they are."""
+    import pyarrow as pa
+
+    if isinstance(size, GridHistogram):
+        flat = size.counts.ravel()
+        held = np.flatnonzero(flat)
+        names = [name for name, cuts in zip(attributes, size.edges, strict=True) for _ in cuts]
+        return {
+            "grid": pa.table({"cell": held, "count": flat[held]}),
+            "grid_edges": pa.table({"dimension": pa.array(names, pa.string()), "edge": np.concatenate(size.edges)}),
+        }
+    if isinstance(size, PointCounts):
+        n, d = size.points.shape
+        names = pa.array(list(attributes) * n, pa.string())
+        at = np.repeat(np.arange(n), d)
+        return {"points": pa.table({"point": at, "dimension": names, "value": size.points.ravel()})}
+    return {}
+
+
+def _sizes_in(tables: Tables, attributes: Sequence[str]) -> Sizes | None:
+    """The sizes that a folder holds."""
+    if "grid" in tables.tables and "grid_edges" in tables.tables:
+        cells, edges = tables.tables["grid"], tables.tables["grid_edges"]
+        cuts: dict[str, list[float]] = {name: [] for name in attributes}
+        for name, edge in zip(edges["dimension"].to_pylist(), edges["edge"].to_pylist(), strict=True):
+            cuts[name].append(edge)
+        counts = np.zeros([len(cuts[name]) - 1 for name in attributes])
+        counts.ravel()[cells["cell"].to_numpy()] = cells["count"].to_numpy()
+        return GridHistogram(counts, [cuts[name] for name in attributes])
+    if "points" in tables.tables:
+        held = tables.tables["points"]
+        return PointCounts(held["value"].to_numpy().reshape(-1, len(attributes)))
+    return Area() if tables.parameters.get("size") == "area" else None
 
 
 def _named(demand: QueryDemand, queries: Sequence[int]) -> dict[str, Any]:

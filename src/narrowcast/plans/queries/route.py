@@ -1,7 +1,9 @@
 """A queries plan as the network obeys it: a channel for each merged query, by the content of messages.
 
 A query of the plan takes the channel of its set and nothing else. Under `exact` a set has a channel for every
-combination of its queries that share something, and a query takes those that it is in.
+combination of its queries that share something, and a query takes those that it is in. Where the plan has a fixed
+number of physical channels each is a multicast group with its sets as sessions, and one session more for whole
+answers, which `serve` sends; what it tells clients about channels has a group of its own.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from narrowcast.deliver.routing.shared_groups import in_groups
 from narrowcast.plans.queries.arrangement import combinations
 from narrowcast.plans.queries.ranges import box_profile
 from narrowcast.plans.queries.result import QueriesPlan
+from narrowcast.plans.queries.service.messages import CHANNEL, DIRECTORY
 from narrowcast.profiles import Profile
 from narrowcast.profiles.parsed import parsed
 
@@ -33,15 +36,25 @@ def route(plan: QueriesPlan, subscribers: Subscribers, groups: int | None = None
     {'0': (0,), '1': (0,), '2': (1,)}
     """
     made = _Channels.apart(plan) if plan.procedure == "exact" else _Channels.by_set(plan)
-    addresses: dict[int, Address] = {channel: Multicast(channel, channel) for channel in made.contents}
-    found = by_content(made.contents, addresses, subscribers)
+    home = {} if plan.physical is None else dict(zip(plan.numbers, plan.physical, strict=True))
+    addresses: dict[int, Address] = {c: Multicast(home.get(c, c), c) for c in made.contents}
+    answers = {} if plan.physical is None else _answers(plan, 1 + max(made.contents, default=-1))
+    addresses |= {session: Multicast(group, session) for session, (group, _) in answers.items()}
+    whole = {session: content for session, (_, content) in answers.items()}
+    found = by_content({**made.contents, **whole}, addresses, subscribers)
     asked, taken = _queries(plan), dict(found.taken)
-    for name, text in found.profiles.items():
+    for name in sorted(subscribers.profiles.keys() & subscribers.edges.keys()):
+        text = parsed(subscribers.profiles[name]).text
+        served = tuple(c for c in whole if whole[c].overlaps(parsed(text)))
+        if served and Profile.any_of(whole[c] for c in served).covers(parsed(text)):
+            taken[name] = served  # whatever it matches is an answer, and comes with the answers
+            continue
         mine = made.of_query.get(asked.get(text, -1), ())
         # Sound whatever the plan says: what does not provably cover the query is not relied on.
         if mine and Profile.any_of(made.contents[channel] for channel in mine).covers(parsed(text)):
             taken[name] = mine
-    found = replace(found, taken=taken)
+    kept = {name: parsed(subscribers.profiles[name]).text for name in taken}
+    found = replace(found, taken=taken, profiles=kept, edges={name: subscribers.edges[name] for name in taken})
     return found if groups is None else in_groups(found, groups)
 
 
@@ -79,6 +92,14 @@ class _Channels:
                     taken[query] = (*taken.get(query, ()), channel)
             of_query |= {query: mine for query, mine in taken.items() if query not in of_query}
         return cls(contents, of_query)
+
+
+def _answers(plan: QueriesPlan, first: int) -> dict[int, tuple[int, Profile]]:
+    """For each physical channel, and for what is said about them, a session: its group, and what it carries."""
+    channels = int(plan.parameters["channels"])
+    numbers = [*range(channels), DIRECTORY]
+    contents = [Profile.parse(f"{CHANNEL} = {number}") for number in numbers]
+    return {first + at: (at, content) for at, content in enumerate(contents)}
 
 
 def _exactly(all_of: list[Profile], none_of: list[Profile]) -> Profile:

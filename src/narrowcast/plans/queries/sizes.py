@@ -30,6 +30,9 @@ def _measure(kind: int, *, whole: Any = (), real: Any = (), rows: Any = ((),)) -
     return Measure(kind, np.array(whole, np.int64), np.array(real, np.float64), np.array(rows, np.float64))
 
 
+_BY_AREA = _measure(AREA)
+
+
 def _by_kernel(measure: Measure, boxes: Floats) -> Floats:
     return cast(Floats, box_sizes(*lows_highs(np.asarray(boxes, np.float64)), measure))
 
@@ -45,7 +48,7 @@ class Area:
     name: ClassVar[str] = "area"
 
     def measure(self, d: int) -> Measure:
-        return _measure(AREA)
+        return _BY_AREA
 
     def __call__(self, boxes: Floats) -> Floats:
         return cast(Floats, np.prod(boxes[:, :, 1] - boxes[:, :, 0], axis=1))

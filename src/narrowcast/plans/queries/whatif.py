@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from narrowcast.evaluate.whatif import Family, Outcome, Settings, share_of
-from narrowcast.plans.queries.plan import make, merge
+from narrowcast.plans.queries.plan import CHOICES, make, merge
 from narrowcast.plans.queries.result import CONSTANTS, QueriesPlan
 from narrowcast.reports.whatif import Whatif
 
@@ -14,9 +14,9 @@ PRICES = ("km", "kt", "ku", "ka")
 
 
 def family(plan: QueriesPlan) -> Family:
-    """What can be changed: the constants of the cost."""
+    """What can be changed: the constants of the cost, and how many physical channels there are."""
     return Family(
-        budgets=(),
+        budgets=() if plan.physical is None else ("channels",),
         prices=PRICES,
         measure="cost",
         yardstick="every query apart",
@@ -33,9 +33,11 @@ def _setting(plan: QueriesPlan, name: str) -> float | None:
 
 
 def _again(plan: QueriesPlan, settings: Settings, time_limit: float | None) -> Outcome:
-    plan.by_area()  # sizes that were counted cannot be counted again
-    constants: dict[str, Any] = {name: float(settings.get(name, getattr(plan.constants, name))) for name in CONSTANTS}
-    found = make(plan.demand, plan.method, plan.procedure, seed=plan.seed, **constants)
+    options: dict[str, Any] = {name: float(settings.get(name, getattr(plan.constants, name))) for name in CONSTANTS}
+    options |= {name: plan.parameters[name] for name in CHOICES if name in plan.parameters}
+    if "channels" in settings:
+        options["channels"] = int(settings["channels"])
+    found = make(plan.demand, plan.method, plan.procedure, seed=plan.seed, size=plan.problem().size, **options)
     return share_of(found.cost, found.baseline)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from narrowcast.errors import InputError, UnsupportedError
-from narrowcast.plans.queries.boxes import Ints
+from narrowcast.plans.queries.boxes import Floats, Ints
 from narrowcast.plans.queries.kernels.directed import directed as descend_kernel
 from narrowcast.plans.queries.methods.pair import Pair
 from narrowcast.plans.queries.problem import BoxProblem, MergeProblem, Set, sets_of_labels, total_terms, united
@@ -78,37 +79,63 @@ def _descend(problem: MergeProblem, start: Ints) -> tuple[tuple[Set, ...], float
 
 
 def descend(problem: MergeProblem, start: tuple[Set, ...]) -> tuple[Set, ...]:
-    """The same descent for queries of any kind. Prices are remembered, so a step costs what is new."""
-    sets = list(start)
+    """The same descent for queries of any kind. What each two sets gain is kept, so a step prices what is new."""
+    sets = sorted(start)
     rounding = 1e-12 * _total(problem, start)
-    merges: dict[tuple[Set, Set], float] = {}
-    splits: dict[Set, tuple[float, int]] = {}
+    apart = np.array([problem.cost(members) for members in sets])
+    merges = np.full((len(sets), len(sets)), -np.inf)  # of each set with those after it
+    for at in range(len(sets)):
+        merges[at, at + 1 :] = _merge_gains(problem, sets[at], sets[at + 1 :], apart[at], apart[at + 1 :])
+    splits = [_best_split(problem, members) for members in sets]
     while True:
-        gain = rounding
-        old: tuple[Set, ...] = ()
-        new: tuple[Set, ...] = ()
-        for at, a in enumerate(sets):
-            rest = [b for b in sets[at + 1 :] if (a, b) not in merges]
-            if rest:
-                apart = problem.cost(a) + np.array([problem.cost(b) for b in rest])
-                merges.update(zip([(a, b) for b in rest], (apart - problem.joined(a, rest)).tolist(), strict=True))
-            for b in sets[at + 1 :]:
-                if merges[a, b] > gain:
-                    gain, old, new = merges[a, b], (a, b), (united(a, b),)
-            if len(a) > 1:
-                if a not in splits:
-                    splits[a] = _best_split(problem, a)
-                if splits[a][0] > gain:
-                    q = splits[a][1]
-                    gain, old, new = splits[a][0], (a,), (tuple(i for i in a if i != q), (q,))
-        if not old:
-            return tuple(sorted(sets))
-        sets = sorted([members for members in sets if members not in old] + list(new))
+        # In the order of the sets, a set's merges before its split; of equal gains the first.
+        rows = merges.max(axis=1, initial=-np.inf)
+        gains = np.stack([rows, np.array([gain for gain, _ in splits])], axis=1).ravel()
+        best = int(gains.argmax()) if len(sets) else 0
+        if not len(sets) or gains[best] <= rounding:
+            return tuple(sets)
+        at, split = divmod(best, 2)
+        if split:
+            query = splits[at][1]
+            old, new = [at], [tuple(i for i in sets[at] if i != query), (query,)]
+        else:
+            other = int(merges[at].argmax())
+            old, new = [at, other], [united(sets[at], sets[other])]
+        stay = np.ones(len(sets), np.bool_)
+        stay[old] = False
+        sets, splits = (
+            [s for s, k in zip(sets, stay, strict=True) if k],
+            [s for s, k in zip(splits, stay, strict=True) if k],
+        )
+        apart, merges = apart[stay], merges[np.ix_(stay, stay)]
+        for members in new:
+            sets, apart, merges, splits = _with_set(problem, members, sets, apart, merges, splits)
+
+
+def _with_set(
+    problem: MergeProblem, members: Set, sets: list[Set], apart: Floats, merges: Floats, splits: list[tuple[float, int]]
+) -> tuple[list[Set], Floats, Floats, list[tuple[float, int]]]:
+    """One set more, in its place among the sorted ones, and what merging it with each gains."""
+    at, own = bisect_left(sets, members), problem.cost(members)
+    gains = _merge_gains(problem, members, sets, own, apart)
+    merges = np.insert(np.insert(merges, at, -np.inf, axis=0), at, -np.inf, axis=1)
+    merges[:at, at], merges[at, at + 1 :] = gains[:at], gains[at:]
+    splits = [*splits[:at], _best_split(problem, members), *splits[at:]]
+    return [*sets[:at], members, *sets[at:]], np.insert(apart, at, own), merges, splits
+
+
+def _merge_gains(problem: MergeProblem, members: Set, others: list[Set], own: float, apart: Floats) -> Floats:
+    if not others:
+        return np.zeros(0)
+    gains: Floats = own + apart - problem.joined(members, others)
+    return gains
 
 
 def _best_split(problem: MergeProblem, members: Set) -> tuple[float, int]:
     """The most that taking one query out gains, and which."""
     best, query = -np.inf, -1
+    if len(members) == 1:
+        return best, query
     for q in members:
         rest = tuple(i for i in members if i != q)
         gain = problem.cost(members) - problem.cost(rest) - problem.cost((q,))

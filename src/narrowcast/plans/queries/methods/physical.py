@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.model.arrays import amounts, indices
+from narrowcast.model.cost import Cost
 from narrowcast.plans.queries.boxes import Floats, Ints, flat
 from narrowcast.plans.queries.kernels.physical import physical as place
 from narrowcast.plans.queries.result import QueriesPlan
@@ -60,6 +61,21 @@ def assign(
     home = place_answers(plan.sizes, wanted, channels, restarts, seed)
     load, listeners, overheard = overhearing(plan.sizes, wanted, home)
     return PhysicalChannels(home, load, listeners, overheard, plan.cost + plan.constants.ku * overheard)
+
+
+def on_channels(plan: QueriesPlan, channels: int, seed: int = 0) -> QueriesPlan:
+    """The plan with its merged queries on at most `channels` physical channels, what is overheard priced.
+
+    Who has no client is its own.
+    """
+    names = plan.demand.clients or plan.demand.labels
+    number = {name: at for at, name in enumerate(dict.fromkeys(names))}
+    found = assign(plan, [number[name] for name in names], channels=channels, seed=seed)
+    overheard = plan.constants.ku * found.overheard
+    cost = Cost(plan.cost.total + overheard, {**plan.cost.terms, "overheard": overheard}, lambda: plan.cost.compared)
+    parameters = {**plan.parameters, "channels": int(channels)}
+    home = tuple(found.channel_of_set.tolist())
+    return replace(plan, physical=home, cost=cost, parameters=parameters, written=None)
 
 
 def place_answers(sizes: ArrayLike, wanted: Sequence[Sequence[int]], channels: int, restarts: int, seed: int) -> Ints:

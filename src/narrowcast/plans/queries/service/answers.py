@@ -26,11 +26,12 @@ from narrowcast.profiles import Matcher, Profile
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A client's query, as the `queries` table has it."""
+    """A client's query, as the `queries` table has it; it is answered in every period, or every so many."""
 
     query: str
     client: str
     profile: Profile
+    every: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class Header:
     channel: int
     content: Profile
     queries: tuple[Query, ...]
+    physical: int | None = None
+    """The physical channel that it shares with others, where there is a fixed number of them."""
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -49,7 +52,8 @@ class Header:
     def to_json(self) -> str:
         """As text, to travel beside the answer."""
         extractors = [{"client": q.client, "query": q.query, "extractor": q.profile.text} for q in self.queries]
-        return json.dumps({"channel": self.channel, "content": self.content.text, "extractors": extractors})
+        told = {"channel": self.channel, "content": self.content.text, "extractors": extractors}
+        return json.dumps(told if self.physical is None else {**told, "physical": self.physical})
 
     @classmethod
     def from_json(cls, text: str) -> Header:
@@ -58,7 +62,7 @@ class Header:
         queries = tuple(
             Query(e["query"], e["client"], Profile.parse(e["extractor"], limits=None)) for e in read["extractors"]
         )
-        return cls(read["channel"], Profile.parse(read["content"], limits=None), queries)
+        return cls(read["channel"], Profile.parse(read["content"], limits=None), queries, read.get("physical"))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
