@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
+from narrowcast.cli.arguments import columns
 from narrowcast.cli.output import AsJson, output, print_json, table
-from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, columns, running, say
+from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, running, say
 from narrowcast.errors import InputError
 
 
 def replay(
-    plan: Annotated[Path, typer.Argument(help="The folder of a channels plan.")],
+    plan: Annotated[Path, typer.Argument(help="The plan's folder, of any kind.")],
     messages: Annotated[Path, typer.Argument(help="The message log: Parquet, CSV or JSON lines.")],
     key: Annotated[
         str | None, typer.Option(help="The columns that make a flow, as symbol,venue, if the plan does not say.")
@@ -29,22 +30,27 @@ def replay(
 ) -> None:
     """Replay a plan over a message log and compare its cost with the one predicted.
 
+    Channels plans need --subscriptions or --interest; filters plans --subscriptions with the column node. Queries and
+    semantic plans know who wants what.
+
     Examples:
 
         narrowcast replay plan tomorrow.parquet --subscriptions subscriptions.parquet
 
         narrowcast replay plan tomorrow.parquet --interest interest.parquet --out replayed
+
+        narrowcast replay merged tomorrow.parquet
     """
     from narrowcast.data.ingest.key import check_known
     from narrowcast.data.planning.replay import replay as run
     from narrowcast.model.tables import local_path
 
-    if (subscriptions is None) == (interest is None):
-        raise InputError("replay needs exactly one of --subscriptions and --interest", name="subscriptions")
     out = None if out is None else local_path(out, "out")
     made = columns(key) or ()
     check_known(made, messages, "key")
     read = [path for path in (messages, subscriptions, interest) if path is not None]
+    if subscriptions is not None and interest is not None:
+        raise InputError("--subscriptions and --interest must not be given together", name="subscriptions")
     with running(master, memory, "replaying", read) as (spark, report):
         result = run(
             spark,

@@ -17,7 +17,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.data.ingest.misfits import without_misfits
+from narrowcast.data.ingest.read import FILE, ROW
 from narrowcast.data.ingest.take_in import Ingested, ingest
+from narrowcast.data.planning.replay_kinds import REPLAYS, SUMS, attributes_of
 from narrowcast.data.spark.output import Output, TableStep, write_manifest, writing
 from narrowcast.data.spark.progress import TaskReporter, watched
 from narrowcast.data.spark.sizing import sized
@@ -28,6 +30,7 @@ from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.model.folder import read_tables
 from narrowcast.model.tables import read_table
 from narrowcast.plans.kinds import kind_of
+from narrowcast.plans.verbs import load
 from narrowcast.version import __version__
 
 PLAN_TABLES = {
@@ -62,7 +65,8 @@ def read_plan(
     if (place / "plan.json").is_file():
         plan = read_tables(place)
         if kind_of(plan.kind).name != "channels":
-            raise UnsupportedError(f"{place}: replay does not support {plan.kind} plans yet", works=("channels",))
+            works = ("channels", *REPLAYS)
+            raise UnsupportedError(f"{place}: replay does not support {plan.kind} plans yet", works=works)
         tables, cost, key = dict(plan.tables), dict(plan.cost), plan.key
     else:
         names = [n for n in PLAN_TABLES if n != "unicast" or (place / "unicast.parquet").exists()]
@@ -97,7 +101,16 @@ def replay(
     `key` names the columns that make a flow, by default the plan's own. Who wants what comes from
     `subscriptions` (each message against their profiles) or from `interest` (whole flows). Writes
     replay_flows, replay_groups, replay_subscribers and replay_links into `out` if given.
+
+    Plans of other kinds are replayed by content: queries and semantic plans know who wants what, filters plans need
+    `subscriptions` with the column node. They write a table by set, query, node or channel.
     """
+    kind = _kind_in(plan)
+    if kind in REPLAYS:
+        if interest is not None or key:
+            given = "key" if interest is None else "interest"
+            raise InputError(f"{given} must be left out: a {kind} plan goes by content, not by flow", name=given)
+        return _by_content(spark, plan, messages, subscriptions, out, overwrite, explain, progress)
     if (subscriptions is None) == (interest is None):
         raise InputError("replay needs exactly one of subscriptions and interest", name="subscriptions")
     with watched(spark, progress), sized(spark, [messages, subscriptions or str(interest)]):
@@ -114,7 +127,7 @@ def replay(
         log = ingest(spark, messages, "messages", wanted=lambda: named)
         flows = flow_sums(log.rows, key).persist(StorageLevel.DISK_ONLY)
         if asked is not None:
-            fitting = without_misfits({"subscriptions": asked, "messages": log}, strict=False)
+            fitting = without_misfits({"subscriptions": asked}, log, strict=False)
             wants = _wants(spark, log.rows, fitting["subscriptions"], key)
         else:
             wants = (
@@ -133,6 +146,42 @@ def replay(
             about = {"plan": str(plan), "cost": cost, "predicted": predicted, "messages": log.n_accepted}
             write_manifest(output, {"narrowcast": __version__, **about})
         return Replayed(cost, predicted, Path(out), tuple(output.steps))
+
+
+def _kind_in(folder: str | Path) -> str:
+    place = Path(folder)
+    return kind_of(read_tables(place).kind).name if (place / "plan.json").is_file() else "channels"
+
+
+def _by_content(
+    spark: SparkSession,
+    folder: str | Path,
+    messages: str | Path,
+    subscriptions: str | Path | None,
+    out: str | Path | None,
+    overwrite: bool,
+    explain: Callable[[TableStep], None] | None,
+    progress: TaskReporter | None,
+) -> Replayed:
+    """The same for the kinds that route by content."""
+    plan = load(folder)
+    read = [messages, *([] if subscriptions is None else [subscriptions])]
+    with watched(spark, progress), sized(spark, read):
+        asked = None if subscriptions is None else ingest(spark, subscriptions, "subscriptions")
+        named = {*attributes_of(plan), *(() if asked is None else (name for name, _ in asked.uses))}
+        log = ingest(spark, messages, "messages", wanted=lambda: named)
+        if asked is not None:
+            asked = without_misfits({"subscriptions": asked}, log, strict=False)["subscriptions"]
+        found = REPLAYS[kind_of(plan.kind).name](plan, log.rows.drop(FILE, ROW), asked)
+        predicted = {"total": plan.cost.total, **plan.cost.terms}
+        if out is None:
+            return Replayed(found.cost, predicted, None, ())
+        with writing(out, overwrite=overwrite, explain=explain) as output:
+            for name, rows in found.tables.items():
+                output.write(name, spark.createDataFrame(rows, SUMS), ("name",))
+            about = {"plan": str(folder), "cost": found.cost, "predicted": predicted, "messages": log.n_accepted}
+            write_manifest(output, {"narrowcast": __version__, **about})
+        return Replayed(found.cost, predicted, Path(out), tuple(output.steps))
 
 
 def flow_sums(messages: DataFrame, key: Sequence[str]) -> DataFrame:
