@@ -16,7 +16,7 @@ from narrowcast.deliver.routing.routes import Subscribers
 from narrowcast.errors import UnsupportedError
 from narrowcast.evaluate.whatif import sweep
 from narrowcast.model.demand import Demand
-from narrowcast.plans.continued import Change
+from narrowcast.plans.continued import Budget, Change
 from narrowcast.plans.semantic.api import METHODS, OverlayDemand, SemanticPlan, Statistics
 from narrowcast.plans.semantic.explain import explained
 from narrowcast.plans.semantic.judge import BOUNDED, COLUMNS, OPTIONAL, checked, cost, faults
@@ -111,7 +111,7 @@ def test_a_plan_is_gone_on_from_as_it_is(method: str) -> None:
         now = continued(plan, Demand(NOBODY))
         assert now.plan().cost == pytest.approx(plan.cost)
         assert now.cost == pytest.approx(plan.cost.full / 60)
-        assert now.change_to(now.improved(None)) == Change(0, 0, 0.0)
+        assert now.change_to(now.improved(Budget())) == Change(0, 0, 0.0)
         for a, b in zip(now.plan().channels, plan.channels, strict=True):
             assert (a.gateways, a.rendezvous, a.edges.tolist()) == (b.gateways, b.rendezvous, b.edges.tolist())
 
