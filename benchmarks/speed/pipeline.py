@@ -1,45 +1,59 @@
-"""Messages measured per second on Spark, against the same statistics as plain Spark SQL joins in the same run.
+"""`narrowcast measure` from command to prompt, against the same tables as SQL in DuckDB, Polars and Spark, in one run.
 
-    python benchmarks/speed/pipeline.py [--messages 300000] [--profiles 10000] [--sql-messages N] [--growth]
+    python benchmarks/speed/pipeline.py [--large] [--growth] [--no-spark-sql] [--only 5000x40]
 
-Profiles are conjunctions over some of symbol, venue, price and quantity, so in SQL each becomes a row
-whose absent bounds are null, and matching a join on "absent or fits". Both ways make profile rates,
-interest and overlap; the results must be equal. Prints JSON, with the seconds on the clock and those of
-the processors (all processes together), which do not depend on who else uses the machine.
+Each way is a process of its own that starts with files and ends with Parquet files: profile rates, interest and
+overlap, which must be equal, row by row, and are counted. Profiles are conjunctions over some of symbol, venue, price
+and quantity, so in SQL each becomes a row whose absent bounds are null, and matching a join on "absent or fits"; SQL
+is spared the parsing. narrowcast writes eight tables more, and checks its input.
 
-The default is a size at which SQL needs some two minutes of processors. With --sql-messages SQL gets only so
-many of the messages: equal results are checked there, and `faster` compares time per message. That is
-kind to narrowcast, as SQL's fixed costs are scaled up with the rest; `sql_is_scaled_up` says so.
+Prints JSON: seconds on the clock, and of the processors used by all processes of the way together, which depend less
+on who else uses the machine (`load` says how busy it was). Sizes are 5,000 messages x 40 profiles and 300,000 x 10,000;
+`--large` adds 10,000,000 x 10,000 for narrowcast and DuckDB. `--growth` instead shows narrowcast alone with tenfold
+messages and profiles.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
+import os
+import resource
+import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-
-from narrowcast.data.spark.session import session
-from narrowcast.data.statistics import definitions
-from narrowcast.data.statistics import tables as statistics
-from narrowcast.data.statistics.match import partials
-from narrowcast.profiles import Matcher
 
 VENUES = ("ARCA", "BATS", "EDGX", "IEX", "MEMX", "NYSE")
 MATCH = """
     (p.symbol IS NULL OR m.symbol = p.symbol) AND (p.venue IS NULL OR m.venue = p.venue)
     AND (p.low IS NULL OR m.price BETWEEN p.low AND p.high) AND (p.quantity IS NULL OR m.quantity >= p.quantity)
 """
+FOUND = f"SELECT m.id, m.symbol AS flow, m.size, p.profile FROM m JOIN p ON {MATCH}"
+TABLES = {
+    "rates": "SELECT profile, count(*) AS messages, CAST(sum(size) AS DOUBLE) AS bytes FROM found GROUP BY profile",
+    "interest": "SELECT DISTINCT flow, profile FROM found",
+    "overlap": "SELECT a.profile AS profile, b.profile AS other, CAST(count(*) AS DOUBLE) AS weight FROM found a "
+    "JOIN found b ON a.id = b.id WHERE a.profile < b.profile GROUP BY a.profile, b.profile",
+}
+COLUMNS = {
+    "rates": ["profile", "messages", "bytes"],
+    "interest": ["flow", "profile"],
+    "overlap": ["profile", "other", "weight"],
+}
+PR_SET_CHILD_SUBREAPER = 36
+SIZES = ((5000, 40), (300_000, 10_000))
+LARGE = (10_000_000, 10_000)
+GROWTH = ((100_000, 1000), (1_000_000, 1000), (10_000_000, 1000), (100_000, 10_000), (100_000, 100_000))
 
 
 def make(folder: Path, n_messages: int, n_profiles: int, seed: int = 0) -> None:
@@ -49,183 +63,208 @@ def make(folder: Path, n_messages: int, n_profiles: int, seed: int = 0) -> None:
     popular = np.exp(-8 * np.arange(n_symbols) / n_symbols)
     popular /= popular.sum()
     names = np.array([f"S{k:04d}" for k in range(n_symbols)])
-    messages = {
-        "id": np.arange(n_messages),
-        "symbol": names[rng.choice(n_symbols, n_messages, p=popular)],
-        "venue": np.array(VENUES)[rng.integers(6, size=n_messages)],
-        "price": np.round(rng.uniform(1, 500, n_messages), 2),
-        "quantity": rng.integers(1, 10_000, n_messages),
-        "size": rng.integers(60, 400, n_messages),
-    }
-    pq.write_table(pa.table(messages), folder / "messages.parquet", row_group_size=max(1000, n_messages // 8))
+    (folder / "inputs").mkdir(parents=True)
+    with pq.ParquetWriter(folder / "inputs" / "messages.parquet", _messages(rng, 0, 0, names, popular).schema) as file:
+        for first in range(0, n_messages, 1_000_000):
+            n = min(1_000_000, n_messages - first)
+            file.write_table(_messages(rng, first, n, names, popular), row_group_size=max(1000, n // 8))
     low = np.round(rng.uniform(1, 480, n_profiles), 2)
     with_symbol = rng.random(n_profiles) < 0.95
-    profiles = {
-        "profile": np.arange(n_profiles),
-        "symbol": pa.array(names[rng.choice(n_symbols, n_profiles, p=popular)], mask=~with_symbol),
-        "venue": pa.array(np.array(VENUES)[rng.integers(6, size=n_profiles)], mask=rng.random(n_profiles) < 0.5),
-        "low": pa.array(low, mask=with_symbol & (rng.random(n_profiles) < 0.5)),
-        "high": np.round(low + rng.uniform(0.5, 20, n_profiles), 2),
-        "quantity": pa.array(rng.integers(1, 9_000, n_profiles), mask=with_symbol & (rng.random(n_profiles) < 0.5)),
-    }
-    pq.write_table(pa.table(profiles), folder / "profiles.parquet")
+    profiles = pa.table(
+        {
+            "profile": np.arange(n_profiles),
+            "symbol": pa.array(names[rng.choice(n_symbols, n_profiles, p=popular)], mask=~with_symbol),
+            "venue": pa.array(np.array(VENUES)[rng.integers(6, size=n_profiles)], mask=rng.random(n_profiles) < 0.5),
+            "low": pa.array(low, mask=with_symbol & (rng.random(n_profiles) < 0.5)),
+            "high": np.round(low + rng.uniform(0.5, 20, n_profiles), 2),
+            "quantity": pa.array(rng.integers(1, 9_000, n_profiles), mask=with_symbol & (rng.random(n_profiles) < 0.5)),
+        }
+    )
+    texts = [_text(row) for row in profiles.to_pylist()]
+    # narrowcast has equal profiles once, numbered by their texts: so has SQL, to be comparable.
+    place = {text: k for k, text in reversed(list(enumerate(texts)))}
+    kept = profiles.take([place[text] for text in sorted(place)])
+    pq.write_table(kept.set_column(0, "profile", pa.array(np.arange(len(place)))), folder / "p.parquet")
+    holders = {"subscriber": [f"u{k:06d}" for k in range(n_profiles)], "profile": texts}
+    pq.write_table(pa.table(holders), folder / "inputs" / "subscriptions.parquet")
 
 
-def texts(folder: Path) -> list[str]:
-    """The same profiles as the profile language has them."""
-    found = []
-    for row in pq.read_table(folder / "profiles.parquet").to_pylist():
-        parts = [f"{name} = '{row[name]}'" for name in ("symbol", "venue") if row[name] is not None]
-        if row["low"] is not None:
-            parts.append(f"price BETWEEN {row['low']} AND {row['high']}")
-        if row["quantity"] is not None:
-            parts.append(f"quantity >= {row['quantity']}")
-        found.append(" AND ".join(parts) or "TRUE")
-    return found
+def _messages(rng: np.random.Generator, first: int, n: int, names: Any, popular: Any) -> pa.Table:
+    return pa.table(
+        {
+            "id": np.arange(first, first + n),
+            "symbol": names[rng.choice(names.size, n, p=popular)],
+            "venue": np.array(VENUES)[rng.integers(6, size=n)],
+            "price": np.round(rng.uniform(1, 500, n), 2),
+            "quantity": rng.integers(1, 10_000, n),
+            "size": rng.integers(60, 400, n),
+        }
+    )
 
 
-def by_narrowcast(spark: Any, folder: Path) -> dict[str, Any]:
-    """As `narrowcast measure` does it, without the checks of the input, of which SQL has none either."""
-    messages = spark.read.parquet(str(folder / "messages.parquet"))
-    profiles = texts(folder)
-    sums = partials(messages, Matcher(profiles), key=("symbol",)).persist()
-    over = statistics.totals(sums, None)
-    messages_of, units_of, _ = over.of_profiles(len(profiles))
-    rates = definitions.profile_rates(messages_of, units_of, None)
-    interest = statistics.flow_profile(sums).select("flow", "profile")
-    overlap = statistics.overlap(sums, over).select("profile", "other", "weight")
-    result = {
-        "rates": rates.filter(pc.field("messages") > 0).select(["profile", "messages", "bytes"]),
-        "interest": interest.toArrow(),
-        "overlap": overlap.toArrow(),
-    }
-    sums.unpersist()
+def _text(row: dict[str, Any]) -> str:
+    """A profile as the profile language has it."""
+    parts = [f"{name} = '{row[name]}'" for name in ("symbol", "venue") if row[name] is not None]
+    if row["low"] is not None:
+        parts.append(f"price BETWEEN {row['low']} AND {row['high']}")
+    if row["quantity"] is not None:
+        parts.append(f"quantity >= {row['quantity']}")
+    return " AND ".join(parts) or "TRUE"
+
+
+def duckdb(folder: Path) -> None:
+    import duckdb
+
+    db = duckdb.connect()
+    db.execute("SET memory_limit = '4GB'")
+    db.execute(f"SET temp_directory = '{folder}'")
+    db.execute(f"CREATE VIEW m AS FROM '{folder}/inputs/messages.parquet'")
+    db.execute(f"CREATE TABLE p AS FROM '{folder}/p.parquet'")
+    db.execute(f"CREATE TABLE found AS {FOUND}")
+    for name, query in TABLES.items():
+        db.execute(f"COPY ({query}) TO '{folder}/duckdb/{name}.parquet'")
+
+
+def polars(folder: Path) -> None:
+    """Polars knows no join on OR: symbols are joined by equality, profiles without one with every message."""
+    import polars as pl
+
+    m, p = pl.scan_parquet(folder / "inputs" / "messages.parquet"), pl.scan_parquet(folder / "p.parquet")
+    fits = """(p.venue IS NULL OR m.venue = p.venue) AND (p.low IS NULL OR (m.price >= p.low AND m.price <= p.high))
+        AND (p.quantity IS NULL OR m.quantity >= p.quantity)"""
+    columns = "SELECT m.id, m.symbol AS flow, m.size, p.profile FROM m"
+    db = pl.SQLContext(m=m, p=p)
+    named = db.execute(f"{columns} JOIN p ON m.symbol = p.symbol WHERE {fits}").collect(engine="streaming")
+    others = db.execute(f"{columns} CROSS JOIN p WHERE p.symbol IS NULL AND {fits}").collect(engine="streaming")
+    db.register("found", pl.concat([named, others]))
+    for name, query in TABLES.items():
+        db.execute(query).collect(engine="streaming").write_parquet(folder / "polars" / f"{name}.parquet")
+
+
+def spark_sql(folder: Path) -> None:
+    from narrowcast.data.spark.session import session
+
+    spark = session(memory="2g")
+    spark.read.parquet(str(folder / "inputs" / "messages.parquet")).createOrReplaceTempView("m")
+    spark.read.parquet(str(folder / "p.parquet")).createOrReplaceTempView("p")
+    spark.sql(FOUND).persist().createOrReplaceTempView("found")
+    for name, query in TABLES.items():
+        pq.write_table(spark.sql(query).toArrow(), folder / "spark_sql" / f"{name}.parquet")
+    spark.stop()
+
+
+WAYS = {"duckdb": duckdb, "polars": polars, "spark_sql": spark_sql}
+
+
+def run(way: str, folder: Path) -> dict[str, Any]:
+    """One way from command to prompt, by a process that also waits for what the command leaves running."""
+    done = subprocess.run([sys.executable, __file__, "--time", way, str(folder)], stdout=subprocess.PIPE, text=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def timed(way: str, folder: Path) -> dict[str, Any]:
+    """Seconds until the command ends, and CPU seconds of all processes it started."""
+    # Java outlives its command for a moment: it becomes our child then and is counted.
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if way == "narrowcast":
+        program = Path(sys.executable).with_name("narrowcast")
+        command = [str(program), "measure", str(folder / "inputs"), "--out", str(folder / way), "--key", "symbol"]
+    else:
+        (folder / way).mkdir()
+        command = [sys.executable, __file__, "--way", way, str(folder)]
+    start = time.perf_counter()
+    with (folder / f"{way}.txt").open("w") as said:
+        ended = subprocess.run(command, stdout=said, stderr=said)
+    seconds = time.perf_counter() - start
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            break
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = {"seconds": round(seconds, 2), "cpu_seconds": round(used.ru_utime + used.ru_stime, 2)}
+    if ended.returncode:
+        last = (folder / f"{way}.txt").read_text().strip().splitlines()[-1:]
+        return result | {"failed": last[0][:200] if last else str(ended.returncode)}
     return result
 
 
-def by_sql(spark: Any, folder: Path) -> dict[str, Any]:
-    spark.read.parquet(str(folder / "messages.parquet")).createOrReplaceTempView("m")
-    spark.read.parquet(str(folder / "profiles.parquet")).createOrReplaceTempView("p")
-    found = spark.sql(f"SELECT m.id, m.symbol AS flow, m.size, p.profile FROM m JOIN p ON {MATCH}").persist()
-    found.createOrReplaceTempView("found")
-    rates = spark.sql(
-        "SELECT profile, count(*) AS messages, CAST(sum(size) AS DOUBLE) AS bytes FROM found GROUP BY profile"
-    )
-    interest = spark.sql("SELECT DISTINCT flow, profile FROM found")
-    overlap = spark.sql(
-        "SELECT a.profile, b.profile AS other, CAST(count(*) AS DOUBLE) AS weight "
-        "FROM found a JOIN found b ON a.id = b.id AND a.profile < b.profile GROUP BY a.profile, b.profile"
-    )
-    result = {"rates": rates.toArrow(), "interest": interest.toArrow(), "overlap": overlap.toArrow()}
-    found.unpersist()
-    return result
-
-
-class Took(NamedTuple):
-    """Seconds on the clock, and of all processors used."""
-
-    seconds: float
-    cpu: float
-
-
-def timed(way: Any, spark: Any, folder: Path) -> tuple[Took, dict[str, Any]]:
-    start, cpu = time.perf_counter(), cpu_seconds()
-    result = way(spark, folder)
-    return Took(time.perf_counter() - start, cpu_seconds() - cpu), result
-
-
-def cpu_seconds() -> float:
-    """What this process, the JVM and the Python workers have used of the processors so far."""
-    me = psutil.Process()
-    total = 0.0
-    for process in (me, *me.children(recursive=True)):
-        with suppress(psutil.Error):
-            used = process.cpu_times()
-            total += used.user + used.system
-    return total
-
-
-def equal(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    for name in a:
-        keys = [(c, "ascending") for c in a[name].column_names[:2]]
-        first, second = (t[name].select(a[name].column_names).sort_by(keys).to_pydict() for t in (a, b))
-        if first != second:
-            return False
-    return True
-
-
-def compare(spark: Any, folder: Path, n_messages: int, n_profiles: int, n_sql: int) -> dict[str, Any]:
-    """Both ways on the same tables: seconds, their ratio, and whether the results are equal."""
-    make(folder, n_messages, n_profiles)
-    # SQL runs for minutes, in most of which Java has compiled what it repeats; a few runs of ours are as long.
-    ours_s, ours = min((timed(by_narrowcast, spark, folder) for _ in range(4)), key=lambda t: t[0].cpu)
-    matches, pairs = sum(ours["rates"]["messages"].to_pylist()), ours["overlap"].num_rows
-    if n_sql < n_messages:
-        make(folder, n_sql, n_profiles)
-        ours = by_narrowcast(spark, folder)
-    sql_s, sql = timed(by_sql, spark, folder)
-    per = n_messages / n_sql
+def results(way: str, folder: Path) -> dict[str, pa.Table]:
+    """The three tables, in order."""
+    files = {"rates": "profile_rates", "interest": "flow_profile"} if way == "narrowcast" else {}
+    tables = {name: pq.read_table(folder / way / f"{files.get(name, name)}.parquet") for name in TABLES}
+    tables["rates"] = tables["rates"].filter(pc.field("messages") > 0)
     return {
-        "messages": n_messages,
-        "profiles": n_profiles,
-        "matches": matches,
-        "pairs_overlapping": pairs,
-        "seconds": ours_s.seconds,
-        "cpu_seconds": ours_s.cpu,
-        "sql_messages": n_sql,
-        "sql_seconds": sql_s.seconds,
-        "sql_cpu_seconds": sql_s.cpu,
-        "sql_is_scaled_up": n_sql < n_messages,
-        "faster": per * sql_s.seconds / ours_s.seconds,
-        "faster_by_cpu": per * sql_s.cpu / ours_s.cpu,
-        "messages_per_s": n_messages / ours_s.seconds,
-        "sql_messages_per_s": n_sql / sql_s.seconds,
-        "equal": equal(ours, sql),
+        name: table.select(COLUMNS[name]).sort_by([(c, "ascending") for c in COLUMNS[name][:2]])
+        for name, table in tables.items()
     }
 
 
-SIZES = ((100_000, 1000), (1_000_000, 1000), (100_000, 10_000), (1_000_000, 10_000))
+def same(a: dict[str, pa.Table], b: dict[str, pa.Table]) -> bool:
+    return all(
+        a[name].num_rows == b[name].num_rows
+        and all(a[name][c].cast(b[name][c].type).equals(b[name][c]) for c in COLUMNS[name])
+        for name in TABLES
+    )
 
 
-def growth(spark: Any, folder: Path) -> dict[str, Any]:
-    """Seconds when messages and profiles grow tenfold, and by how much more they then take.
+def compare(folder: Path, n_messages: int, n_profiles: int, ways: Sequence[str]) -> dict[str, Any]:
+    """All ways on the same files: seconds, ratios, and whether the results are equal."""
+    make(folder, n_messages, n_profiles)
+    report: dict[str, Any] = {"load": round(os.getloadavg()[0], 1)}
+    for way in ("narrowcast", *ways):
+        report[way] = run(way, folder)
+        print(f"{n_messages} x {n_profiles}, {way}: {report[way]}", file=sys.stderr, flush=True)
+    ours = results("narrowcast", folder)
+    report["rows"] = {name: table.num_rows for name, table in ours.items()}
+    report["matches"] = pc.sum(ours["rates"]["messages"]).as_py()
+    for way in ways:
+        if "failed" not in report[way]:
+            report[way]["equal"] = same(ours, results(way, folder))
+            for unit in ("seconds", "cpu_seconds"):
+                ratio = report["narrowcast"][unit] / report[way][unit]
+                report[way][f"narrowcast_takes_of_its_{unit}"] = round(ratio, 2)
+    return report
 
-    Of three runs the one with the least CPU: the first of a size is for Java to compile what the size needs.
-    """
-    took: dict[tuple[int, int], Took] = {}
-    for n, p in SIZES:
-        make(folder, n, p)
-        took[n, p] = min((timed(by_narrowcast, spark, folder)[0] for _ in range(3)), key=lambda t: t.cpu)
-    few, messages, profiles, both = (took[size].cpu for size in SIZES)
-    rows = {f"{n} messages, {p} profiles": t._asdict() for (n, p), t in took.items()}
-    return rows | {
-        "messages_x10": {"1000 profiles": messages / few, "10000 profiles": both / profiles},
-        "profiles_x10": {"100000 messages": profiles / few, "1000000 messages": both / messages},
-        "equal": True,
-    }
+
+def growth(folder: Path) -> dict[str, Any]:
+    """narrowcast alone, from command to prompt, with tenfold messages and tenfold profiles."""
+    report: dict[str, Any] = {}
+    for n, p in GROWTH:
+        place = folder / f"{n}x{p}"
+        make(place, n, p)
+        report[f"{n} x {p}"] = run("narrowcast", place) | {"load": round(os.getloadavg()[0], 1)}
+        print(n, p, report[f"{n} x {p}"], file=sys.stderr, flush=True)
+    return report
 
 
 def main() -> int:
     options = argparse.ArgumentParser()
-    options.add_argument("--messages", type=int, default=300_000)
-    options.add_argument("--profiles", type=int, default=10_000)
-    options.add_argument("--sql-messages", type=int, help="how many of the messages SQL gets; default: all")
+    options.add_argument("--large", action="store_true", help="also 10,000,000 messages x 10,000 profiles")
     options.add_argument("--growth", action="store_true", help="only how narrowcast's own time grows")
+    options.add_argument("--no-spark-sql", action="store_true", help="leave out Spark SQL, which takes minutes")
+    options.add_argument("--only", help="one size, as 5000x40")
+    options.add_argument("--time", nargs=2, metavar=("WAY", "FOLDER"), help=argparse.SUPPRESS)
+    options.add_argument("--way", nargs=2, metavar=("WAY", "FOLDER"), help=argparse.SUPPRESS)
     given = options.parse_args()
-    spark = session()
-    report: dict[str, Any] = {}
-    n_sql = min(given.sql_messages or given.messages, given.messages)
+    if given.way:
+        WAYS[given.way[0]](Path(given.way[1]))
+        return 0
+    if given.time:
+        print(json.dumps(timed(given.time[0], Path(given.time[1]))))
+        return 0
+    ways = [way for way in WAYS if way != "spark_sql" or not given.no_spark_sql]
+    sizes = [tuple(int(n) for n in given.only.split("x"))] if given.only else list(SIZES)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        make(folder, 1000, 100)
-        timed(by_narrowcast, spark, folder), timed(by_sql, spark, folder)  # warm: the JVM and the kernels compile
         if given.growth:
-            report = growth(spark, folder)
-        else:
-            report = compare(spark, folder, given.messages, given.profiles, n_sql)
-    spark.stop()
+            print(json.dumps(growth(Path(name)), indent=2))
+            return 0
+        report = {f"{n} x {p}": compare(Path(name) / f"{n}x{p}", n, p, ways) for n, p in sizes}
+        if given.large:
+            report["{} x {}".format(*LARGE)] = compare(Path(name) / "large", *LARGE, ["duckdb"])
     print(json.dumps(report, indent=2))
-    return 0 if report["equal"] else 1
+    peers = [of[way] for of in report.values() for way in WAYS if way in of]
+    return 0 if all(peer.get("equal", "failed" in peer) for peer in peers) else 1
 
 
 if __name__ == "__main__":

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from narrowcast.cli.arguments import columns
 from narrowcast.cli.output import AsJson, notes, output, print_json, table
-from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, columns, running, say, types
+from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, running, say, types
 from narrowcast.errors import InputError
 
 
@@ -40,7 +42,8 @@ def measure(
     ] = None,
     cells: Annotated[int, typer.Option(min=1, help="The number of cells of the grid along each attribute.")] = 32,
     type: Annotated[
-        list[str] | None, typer.Option("--type", help="An attribute's type in text files: NAME=TYPE, as price=double.")
+        list[str] | None,
+        typer.Option("--type", help="Types of attributes in text files: NAME=TYPE, as price=double,size=bigint."),
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first bad row instead of setting it aside.")
@@ -63,6 +66,7 @@ def measure(
         narrowcast measure market --out measured --key symbol --half-life-s 600 --master spark://host:7077 --explain
     """
     from narrowcast.data.ingest.find import check_enough, find_inputs
+    from narrowcast.data.ingest.here import clean_tables
     from narrowcast.data.ingest.key import check_known, chosen_key
     from narrowcast.data.statistics.match import Decay
     from narrowcast.data.statistics.measure import MeasureSettings, measure_folder
@@ -87,10 +91,20 @@ def measure(
     for line in ignored:
         notes.print(line, soft_wrap=True, markup=False)
     check_enough(found)
-    with running(master, memory, "measuring", found.values()) as (spark, report):
-        result = measure_folder(
-            spark, found, out, settings, overwrite=overwrite, explain=say if explain else None, progress=report
-        )
+    # Small tables are read while Spark starts.
+    with ThreadPoolExecutor(1) as aside:
+        clean = aside.submit(clean_tables, found)
+        with running(master, memory, "measuring", found.values()) as (spark, report):
+            result = measure_folder(
+                spark,
+                found,
+                out,
+                settings,
+                overwrite=overwrite,
+                explain=say if explain else None,
+                progress=report,
+                clean=clean.result(),
+            )
     for line in result.remarks:
         notes.print(line, soft_wrap=True, markup=False, style="yellow")
     some = _say_bad(sum(result.set_aside.values()), out / "quarantine.parquet")

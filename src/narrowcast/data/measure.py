@@ -32,6 +32,7 @@ def measure(
     subscriptions: Any,
     key: str | Sequence[str] | None = None,
     *,
+    tree: Any = None,
     out: str | Path | None = None,
     spark: SparkSession | None = None,
     half_life_s: float | None = None,
@@ -49,6 +50,7 @@ def measure(
     subscriptions : the same, with the columns subscriber and profile
     key : the attribute, or attributes, of a message that make its flow. None takes what the `manifest.json` beside
         the messages says; without one, and for (), flows are content classes: messages that the same profiles match
+    tree : the multicast tree for a filters plan (node, parent); subscriptions then say the node each is at
     out : the folder to write; None measures into a temporary one that lives as long as the demand
     spark : the session to work in; None takes that of a Spark DataFrame, or the one of this process, which starts
         in some seconds and stays for the next call
@@ -71,6 +73,9 @@ def measure(
     -------
         demand = nc.measure("messages.parquet", "subscriptions.parquet", key="symbol")
         plan = nc.plan(demand, groups=50, sessions=500)
+
+        demand = nc.measure("messages.parquet", "subscriptions.parquet", tree="tree.parquet")
+        plan = nc.plan(demand, "filters", k=15)
     """
     place = None if out is None else local_path(out, "out")
     chosen_types = attribute_types(types or {})
@@ -78,6 +83,8 @@ def measure(
         "messages": _usable(messages, "messages"),
         "subscriptions": _usable(subscriptions, "subscriptions", ("subscriber", "profile")),
     }
+    if tree is not None:
+        given["tree"] = _usable(tree, "tree", ("node", "parent"))
     chosen = _chosen(given["messages"], (key,) if isinstance(key, str) else key)
     if isinstance(messages, str | Path):
         check_known(chosen_types, messages, "types")

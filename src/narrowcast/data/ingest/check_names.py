@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.data.ingest.read import FILE, ROW
 from narrowcast.data.ingest.tables import TableSpec
 from narrowcast.data.ingest.verdicts import KIND, fault_if, judged, says
 
+if TYPE_CHECKING:
+    from narrowcast.data.ingest.take_in import Ingested
 
-def names_known(frame: DataFrame, described: TableSpec, known: Mapping[str, DataFrame]) -> DataFrame:
+# Names that are looked up without a join, which is a job of its own.
+FEW = 200
+
+
+def names_known(frame: DataFrame, described: TableSpec, known: Mapping[str, Ingested]) -> DataFrame:
     asked: set[str] = set()
     for column, table, other in described.known:
         if column not in frame.columns or table not in known or column in asked:
             continue
         asked.add(column)
+        here = known[table].here
+        if here is not None and here.table.num_rows <= FEW:
+            absent = F.col(column).isNotNull() & ~F.col(column).isin(here.table[other].to_pylist())
+            frame = judged(frame, _unknown(absent, column, table))
+            continue
         # Each name once: what a table lists is its key.
-        names = known[table].select(F.col(other).alias(column), F.lit(True).alias("_known"))
+        names = known[table].rows.select(F.col(other).alias(column), F.lit(True).alias("_known"))
         joined = frame.join(F.broadcast(names), column, "left")
         absent = F.col(column).isNotNull() & F.col("_known").isNull()
-        bad = fault_if(absent, "unknown name", says(F.col(column), column, f"not in the {table} table"))
-        frame = judged(joined, bad).drop("_known")
+        frame = judged(joined, _unknown(absent, column, table)).drop("_known")
     if described.name == "demand" and "tree" in known:
-        parents = known["tree"].select(F.col("parent").alias("node")).distinct().withColumn("_inner", F.lit(True))
+        parents = known["tree"].rows.select(F.col("parent").alias("node")).distinct().withColumn("_inner", F.lit(True))
         joined = frame.join(F.broadcast(parents), "node", "left")
         bad = fault_if(F.col("_inner").isNotNull(), "not a leaf", says(F.col("node"), "node", "not a leaf of the tree"))
         frame = judged(joined, bad).drop("_inner")
     return frame
+
+
+def _unknown(absent: Column, column: str, table: str) -> Column:
+    return fault_if(absent, "unknown name", says(F.col(column), column, f"not in the {table} table"))
 
 
 def first_of_key(frame: DataFrame, described: TableSpec) -> DataFrame:

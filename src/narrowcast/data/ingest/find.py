@@ -9,6 +9,7 @@ from pathlib import Path
 from narrowcast.data.ingest.tables import SPECS
 from narrowcast.errors import InputError
 from narrowcast.model.tables import MANIFEST, PACKINGS, READABLE, ending, local_path
+from narrowcast.model.text_files import check_text
 
 # What generated folders have beside their tables.
 COMPANIONS = (MANIFEST, "workload.json")
@@ -43,6 +44,8 @@ def find_inputs(folder: str | Path, tell: Callable[[str], None] | None = None) -
             got=str(place),
             hint=lines[0] if lines else None,
         )
+    for name, path in found.items():
+        check_text(path, name)
     if tell is not None:
         for line in lines:
             tell(line)

@@ -19,10 +19,20 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import (
+    BooleanType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from narrowcast.errors import InputError
 from narrowcast.model.tables import PACKINGS, ending
+from narrowcast.model.text_files import check_text
 
 Kind = Literal["typed", "text", "json"]
 
@@ -164,13 +174,12 @@ def _cells(columns: tuple[str, ...]) -> list[Column]:
 def _parquet(spark: SparkSession, files: list[str], source: str, wanted: Wanted | None) -> Raw:
     # The folder, not its files: Spark then sees columns kept in folder names (key=value).
     whole = source if "://" in source else Path(source).absolute().as_uri()
-    frame = spark.read.parquet(whole)
-    there = tuple(frame.columns)
+    schema = _plain_schema(source) or spark.read.parquet(whole).schema
+    there = tuple(schema.names)
     columns = _kept(there, wanted)
-    if len(columns) < len(there):
-        # Spark then never hears of the others: every later step would look through them again.
-        only = StructType([field for field in frame.schema.fields if field.name in columns])
-        frame = spark.read.schema(only).parquet(whole)
+    # Spark then never hears of the others: every later step would look through them again.
+    only = StructType([field for field in schema.fields if field.name in columns])
+    frame = spark.read.schema(only).parquet(whole)
     frame = frame.select(
         *_cells(columns),
         F.col("_metadata.file_path").alias(FILE),
@@ -180,7 +189,37 @@ def _parquet(spark: SparkSession, files: list[str], source: str, wanted: Wanted 
     return Raw(frame, columns, "typed", source, there)
 
 
+def _plain_schema(source: str) -> StructType | None:
+    """What Spark would find in one local file of plain columns, without the job it needs to find out; else None."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(source)
+    if not path.is_file():
+        return None
+    try:
+        schema = pq.read_schema(path)
+    except (OSError, ValueError, NotImplementedError):  # Spark says what is wrong
+        return None
+    if any(name.startswith(b"org.apache.spark") for name in schema.metadata or {}):
+        return None  # Spark has written down its own types there
+    kinds = {
+        **dict.fromkeys((pa.string(), pa.large_string()), StringType()),
+        pa.int64(): LongType(),
+        pa.int32(): IntegerType(),
+        pa.float64(): DoubleType(),
+        pa.bool_(): BooleanType(),
+        **dict.fromkeys((pa.timestamp("us", "UTC"), pa.timestamp("ms", "UTC")), TimestampType()),
+    }
+    found = [kinds.get(field.type) for field in schema]
+    if None in found or len({*schema.names}) < len(schema.names):
+        return None
+    return StructType([StructField(name, kind) for name, kind in zip(schema.names, found, strict=True) if kind])
+
+
 def _csv(spark: SparkSession, files: list[str], source: str, wanted: Wanted | None) -> Raw:
+    if "://" not in source:
+        check_text(Path(source), Path(source).name.partition(".")[0])
     there = _header(spark, files[0])
     for file in files[1:]:
         if _header(spark, file) != there:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from narrowcast.data.ingest import convert
 from narrowcast.data.ingest.check_names import first_of_key, names_known
 from narrowcast.data.ingest.check_profiles import USES, profiles_checked
 from narrowcast.data.ingest.check_tree import tree_checked
+from narrowcast.data.ingest.here import CleanTable, clean_tables
 from narrowcast.data.ingest.key import check_names
 from narrowcast.data.ingest.read import BROKEN, FILE, ROW, Raw, Wanted, read
 from narrowcast.data.ingest.tables import SPECS, TableSpec, spec
@@ -48,19 +49,32 @@ class Ingested:
     the raw row as JSON, of the columns that were read; `checked` are all rows, with verdicts. `types` are the
     attributes' types, as given or found; `columns` all that the source has, read or not; `times_us` the first and
     last time of good messages, in microseconds since 1970; `uses` the attributes that good profiles name, each with
-    the kind it is compared with, or "".
+    the kind it is compared with, or "". `here` is the table where the driver took it in by itself: Spark then
+    learns of it only if asked for `rows` or `checked`.
     """
 
     name: str
-    rows: DataFrame
-    quarantine: DataFrame
     n_in: int
     n_bad: Mapping[str, int]
-    checked: DataFrame
+    make_checked: Callable[[], DataFrame] = field(repr=False, compare=False)
     columns: tuple[str, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
     times_us: tuple[int, int] | None = None
     uses: frozenset[tuple[str, str]] = frozenset()
+    here: CleanTable | None = field(default=None, repr=False, compare=False)
+    make_rows: Callable[[], DataFrame] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def checked(self) -> DataFrame:
+        return self.make_checked()
+
+    @cached_property
+    def rows(self) -> DataFrame:
+        return good_rows(self.checked) if self.make_rows is None else self.make_rows()
+
+    @cached_property
+    def quarantine(self) -> DataFrame:
+        return _quarantine(self.checked, self.name)
 
     @property
     def n_accepted(self) -> int:
@@ -89,7 +103,7 @@ def ingest(
     does. Of messages only the attributes that are `wanted` are read; None reads all.
     """
     with sized(spark, [source]):
-        return _ingest(spark, source, spec(name), known or {}, types or {}, strict, wanted)
+        return _check(spark, source, spec(name), known or {}, types or {}, wanted).counted(strict)
 
 
 def ingest_all(
@@ -99,85 +113,125 @@ def ingest_all(
     types: Mapping[str, str] | None = None,
     strict: bool = False,
     named: Collection[str] | None = None,
+    clean: Mapping[str, CleanTable] | None = None,
     done: Callable[[Ingested, float], None] | None = None,
-) -> dict[str, Ingested]:
-    """`ingest` for several tables, each checked against those before it; small ones at the same time.
+) -> tuple[dict[str, Ingested], Checked | None]:
+    """`ingest` for several tables, each checked against those before it; and the messages, not counted yet.
 
-    Of messages only the attributes are read that the profiles of the other tables name, and those of `named`; None
+    Tables that are `clean` (None: find out) need no Spark; other small ones are taken in at the same time. Of
+    messages only the attributes are read that the profiles of the other tables name, and those of `named`; None
     reads all. `done` is told each table and its seconds as it is taken in.
     """
     if unknown := [name for name in sources if name not in SPECS]:
         raise InputError(f"table must be one of {', '.join(SPECS)}, got {unknown[0]!r}", name="inputs")
+    clean = clean_tables(sources) if clean is None else clean
     taken: dict[str, Future[Ingested]] = {}
 
     def wanted() -> set[str]:
         asking = [taken[name].result() for name in ("subscriptions", "queries") if name in taken]
         return {*(named or ()), *(attribute for table in asking for attribute, _ in table.uses)}
 
-    def take_in(name: str) -> Ingested:
+    def known(name: str) -> dict[str, Ingested]:
         listed = {table for _, table, _ in SPECS[name].known if table in taken}
-        known = {table: taken[table].result() for table in SPECS if table in listed}
+        return {table: taken[table].result() for table in SPECS if table in listed}
+
+    def take_in(name: str) -> Ingested:
         start = time.perf_counter()
-        log = name == "messages"
-        only = wanted if log and named is not None else None
-        found = _ingest(spark, sources[name], SPECS[name], known, (types or {}) if log else {}, strict, only)
+
+        def by_spark() -> Checked:
+            return _check(spark, sources[name], SPECS[name], known(name), {}, None)
+
+        found = _taken_here(spark, name, clean[name], by_spark) if name in clean else by_spark().counted(strict)
         if done is not None:
             done(found, time.perf_counter() - start)
         return found
 
     with sized(spark, sources.values()), at_once(sources.values()) as pool:
         for name in SPECS:  # in an order in which names are known before they are used
-            if name in sources:
+            if name in sources and not SPECS[name].free:
                 taken[name] = pool.submit(take_in, name)
-        return {name: found.result() for name, found in taken.items()}
+        log: Checked | None = None
+        if "messages" in sources:
+            only = None if named is None else wanted
+            log = _check(spark, sources["messages"], SPECS["messages"], known("messages"), types or {}, only)
+        return {name: found.result() for name, found in taken.items()}, log
 
 
-def _ingest(
+def _taken_here(spark: SparkSession, name: str, clean: CleanTable, by_spark: Callable[[], Checked]) -> Ingested:
+    def rows() -> DataFrame:
+        return spark.createDataFrame(clean.numbered())
+
+    n = clean.table.num_rows
+    return Ingested(name, n, {}, lambda: by_spark().rows, clean.columns, {}, None, clean.uses, clean, rows)
+
+
+def _check(
     spark: SparkSession,
     source: str | Path,
     described: TableSpec,
     known: Mapping[str, Ingested],
     types: Mapping[str, str],
-    strict: bool,
     wanted: Wanted | None,
-) -> Ingested:
+) -> Checked:
     name = described.name
     raw = read(spark, source, name, _with_own(wanted, described) if described.free else None)
     _check_columns(raw, described)
     checked, found = _typed(raw, described, dict(types))
     checked = _checked(checked, raw, described)
     checked = profiles_checked(checked, described)
-    checked = names_known(checked, described, {n: t.rows for n, t in known.items()})
+    checked = names_known(checked, described, known)
     checked = tree_checked(checked) if name == "tree" else checked
     checked = first_of_key(checked, described)
     if not described.free:
         # Read by several steps; a message log is too large to keep, and cheap to check again.
         checked = checked.persist(StorageLevel.MEMORY_AND_DISK)
-    return settled(checked, name, strict, columns=raw.there, types=found)
+    return Checked(name, checked, raw.there, found)
 
 
 def _with_own(wanted: Wanted | None, described: TableSpec) -> Wanted | None:
     return None if wanted is None else lambda: {*wanted(), *(column.name for column in described.columns)}
 
 
-def settled(
-    checked: DataFrame, name: str, strict: bool, *, columns: tuple[str, ...], types: Mapping[str, str]
-) -> Ingested:
-    """A table whose rows have their verdicts: good and bad ones apart, and counted."""
-    found = _counted(checked)
-    counts = {kind: int(row["n"]) for kind, row in found.items()}
-    bad = {kind: counts[kind] for kind in sorted(k for k in counts if k is not None)}
-    quarantine = _quarantine(checked, name)
-    if strict and bad:
-        worst = quarantine.orderBy("file", "row").collect()[0]
-        raise InputError(
-            f"{worst['file']}, row {worst['row']}: {worst['reason']}",
-            name=name,
-            hint="without --strict it is set aside",
-        )
-    rows = checked.where(F.col(KIND).isNull()).drop(KIND, REASON, RAW, BROKEN, USES)
-    times, uses = _times(found.get(None)), _uses(found.get(None))
-    return Ingested(name, rows, quarantine, sum(counts.values()), bad, checked, columns, types, times, uses)
+@dataclass(frozen=True)
+class Checked:
+    """A table whose rows have their verdicts, not counted yet: whoever goes through them all may do that."""
+
+    name: str
+    rows: DataFrame
+    columns: tuple[str, ...]
+    types: Mapping[str, str]
+
+    def counted(self, strict: bool) -> Ingested:
+        """The table, counted by a job of its own."""
+        found = _counted(self.rows)
+        counts = {kind: int(row["n"]) for kind, row in found.items()}
+        return self.settled(counts, _times(found.get(None)), strict, _uses(found.get(None)))
+
+    def settled(
+        self,
+        counts: Mapping[str | None, int],
+        times: tuple[int, int] | None,
+        strict: bool,
+        uses: frozenset[tuple[str, str]] = frozenset(),
+    ) -> Ingested:
+        """The table with its rows counted by verdict (None: good); with `strict` an InputError if any is bad."""
+        bad = {kind: counts[kind] for kind in sorted(k for k in counts if k is not None)}
+        if strict and bad:
+            _refuse_worst(self.rows, self.name)
+        n_in = sum(counts.values())
+        return Ingested(self.name, n_in, bad, lambda: self.rows, self.columns, self.types, times, uses)
+
+
+def _refuse_worst(checked: DataFrame, name: str) -> None:
+    worst = _quarantine(checked, name).orderBy("file", "row").collect()[0]
+    raise InputError(
+        f"{worst['file']}, row {worst['row']}: {worst['reason']}", name=name, hint="without --strict it is set aside"
+    )
+
+
+def good_rows(checked: DataFrame) -> DataFrame:
+    """Rows without a fault, as they are used."""
+    return checked.where(F.col(KIND).isNull()).drop(KIND, REASON, RAW, BROKEN, USES)
 
 
 def _counted(checked: DataFrame) -> dict[str | None, Row]:

@@ -51,12 +51,18 @@ class Output:
         *,
         large: bool = False,
         metadata: Mapping[str, str] | None = None,
+        in_order: bool = False,
     ) -> None:
-        """One Parquet file in the order of columns that no two rows share: the same rows, the same bytes."""
+        """One Parquet file in the order of columns that no two rows share: the same rows, the same bytes.
+
+        A table at the driver may be said to be `in_order` already.
+        """
         start = time.perf_counter()
-        made = isinstance(rows, DataFrame)
-        in_order = pieces(rows, list(order), large=large) if made else iter([_ordered(rows, list(order))])
-        n = write_pieces(in_order, self.folder / f"{name}.parquet", metadata)
+        if isinstance(rows, DataFrame):
+            tables = pieces(rows, list(order), large=large)
+        else:
+            tables = iter([_plain(rows) if in_order else _ordered(rows, list(order))])
+        n = write_pieces(tables, self.folder / f"{name}.parquet", metadata)
         self.note(name, n, time.perf_counter() - start)
 
     def rows_of(self, name: str) -> int:
@@ -87,9 +93,9 @@ def write_pieces(tables: Iterator[Any], path: Path, metadata: Mapping[str, str] 
         held = table if held is None else pa.concat_tables([held, table])
         # Row groups of the same rows however Spark cut the table.
         while held.num_rows > PIECE:
-            writer.write_table(held.slice(0, PIECE))
+            writer.write_table(held.slice(0, PIECE).combine_chunks())
             held = held.slice(PIECE)
-    writer.write_table(held)
+    writer.write_table(held.combine_chunks())
     writer.close()
     return rows
 

@@ -42,8 +42,8 @@ def session(
     """The process's Spark session, started at the first call (about 8 s).
 
     `master` is `local[n]` or the address of a cluster; `memory` is the driver's heap, which on
-    `local` is all of Spark's; `quick` suits a process that does little: Java then compiles fast, not well;
-    `extra` are further Spark settings and win over the defaults. A session
+    `local` is all of Spark's; `quick` suits a command that does little on this machine: Java then compiles fast, not
+    well, and workers know no pandas; `extra` are further Spark settings and win over the defaults. A session
     that runs already is returned as it is, also one that somebody else started; asking for another
     master then is an InputError.
 
@@ -64,8 +64,9 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("narrowcast")
     settings = _defaults(local, memory, ui)
-    if quick:
+    if quick and local:
         settings["spark.driver.extraJavaOptions"] += f" {QUICK} {fast_start.using(java)}"
+        settings["spark.python.daemon.module"] = "narrowcast.data.spark.worker_daemon"
     for key, value in (extra or {}).items():
         # Java's options add up; everything else given wins.
         settings[key] = f"{settings[key]} {value}" if key.endswith("JavaOptions") and key in settings else value

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import TimestampType
 
 from narrowcast.data.ingest.key import check_key
 from narrowcast.data.ingest.read import FILE, ROW
+from narrowcast.data.ingest.verdicts import KIND, REASON
 from narrowcast.data.statistics.partials import BYTE, MOST, SCHEMA, Ints, Partials, weights
+from narrowcast.data.statistics.tally import AT, TaskTally, with_late
 from narrowcast.errors import InputError
 from narrowcast.model.arrays import distinct
 
@@ -92,6 +95,7 @@ def partials(
     most: int = MOST,
     shared: Broadcast[Matcher] | None = None,
     time: str = "ts",
+    room: int | None = None,
 ) -> DataFrame:
     """Table `partials`: the sums that all statistics are made from, one pass over the messages.
 
@@ -100,8 +104,12 @@ def partials(
     the column `time`.
     With `holders` everything counts by subscriber, in place of profile: a message that several
     profiles of one subscriber match counts once. `shared` is the matcher where it was broadcast before.
+
+    Messages with verdicts (`verdicts.KIND`) are counted by them, and only the good ones matched. With `room` rows
+    have a further column `late`, true of what a task hands over beyond so many bytes, and both are told in rows
+    of `tally`.
     """
-    check_key(key or (), [name for name in messages.columns if name not in (FILE, ROW)])
+    check_key(key or (), [name for name in messages.columns if name not in (FILE, ROW, KIND, REASON)])
     index_of = shared or messages.sparkSession.sparkContext.broadcast(matcher)
     aging = decay or Decay()
     everybody = None if holders is None else messages.sparkSession.sparkContext.broadcast(holders)
@@ -109,6 +117,13 @@ def partials(
     inputs = prepared(messages, matcher.attributes, key, newest_us, time)
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if room is None:
+            yield from summed(batches)
+            return
+        tally = TaskTally()
+        yield from with_late(summed(tally.good(batch) for batch in batches), tally, room)
+
+    def summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         index, mine = index_of.value, None if everybody is None else everybody.value
         sums = Partials(n_columns, classes=classes, overlap=overlap, most=most)
         for batch in batches:
@@ -120,7 +135,7 @@ def partials(
                 yield from sums.take()
         yield from sums.take()
 
-    return inputs.mapInArrow(work, SCHEMA)
+    return inputs.mapInArrow(work, SCHEMA if room is None else f"{SCHEMA}, late boolean")
 
 
 def prepared(
@@ -131,7 +146,7 @@ def prepared(
     time: str = "ts",
 ) -> DataFrame:
     """Only what matching needs: the attributes that profiles name, flow, size and age."""
-    kept = [F.col(f"`{c}`") for c in attributes if c in messages.columns]
+    kept = [F.col(f"`{c}`") for c in attributes if c in messages.columns and c != KIND]
     size = F.col("size") if "size" in messages.columns else F.lit(0.0)
     age = F.lit(None).cast("double")
     if newest_us is not None and time in messages.columns:
@@ -139,6 +154,9 @@ def prepared(
     extra = [size.cast("double").alias(BYTES), age.alias(AGE)]
     if key is not None:
         extra.append(flow_name(key).alias(FLOW_OF))
+    if KIND in messages.columns:
+        has_times = time in messages.columns and isinstance(messages.schema[time].dataType, TimestampType)
+        extra += [F.col(KIND), (F.unix_micros(F.col(f"`{time}`")) if has_times else F.lit(None).cast("long")).alias(AT)]
     return messages.select(*kept, *extra)
 
 

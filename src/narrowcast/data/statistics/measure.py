@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,25 +17,25 @@ from narrowcast.data.ingest.find import check_enough, find_inputs
 from narrowcast.data.ingest.fit import absent_in, absent_line, short
 from narrowcast.data.ingest.key import check_key, check_names
 from narrowcast.data.ingest.misfits import without_misfits
-from narrowcast.data.ingest.read import FILE, ROW
-from narrowcast.data.ingest.take_in import Ingested, ingest_all, nothing_quarantined, quarantined
-from narrowcast.data.spark.output import PIECE, Output, TableStep, write_manifest, writing
+from narrowcast.data.ingest.read import BROKEN, FILE, ROW
+from narrowcast.data.ingest.take_in import RAW, Checked, Ingested, ingest_all, nothing_quarantined, quarantined
+from narrowcast.data.ingest.verdicts import REASON
+from narrowcast.data.spark.output import Output, TableStep, write_manifest, writing
 from narrowcast.data.spark.progress import TaskReporter, watched
-from narrowcast.data.spark.sizing import at_once, sized
-from narrowcast.data.statistics import definitions
+from narrowcast.data.spark.sizing import are_small, at_once, sized
 from narrowcast.data.statistics import tables as statistics
+from narrowcast.data.statistics.gather import gathered, room, totals_of
 from narrowcast.data.statistics.match import Decay, partials
-from narrowcast.data.statistics.partials import OVERLAP, PAIR
 from narrowcast.data.statistics.query_sizes import grid, query_sizes
 from narrowcast.data.statistics.remarks import emptiness, remarks
-from narrowcast.data.statistics.tree_demand import tree_demand
+from narrowcast.data.statistics.tree_demand import tree_demand, wanted_classes
+from narrowcast.data.statistics.write import Held, write_statistics
 from narrowcast.errors import InputError
-from narrowcast.model import Tree
-from narrowcast.model.tables import key_metadata, local_path
+from narrowcast.model.tables import local_path
 from narrowcast.version import __version__
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from narrowcast.data.ingest.here import CleanTable
 
 __all__ = ["MeasureSettings", "Measured", "find_inputs", "measure_folder"]
 QUARANTINE_KEY = ("table", "file", "row")
@@ -86,14 +86,15 @@ def measure_folder(
     overwrite: bool = False,
     explain: Callable[[TableStep], None] | None = None,
     progress: TaskReporter | None = None,
+    clean: Mapping[str, CleanTable] | None = None,
 ) -> Measured:
     """Take in the tables, measure, and write Parquet tables with a manifest into the folder `out`.
 
     With messages and subscriptions: profiles, profile_rates, selectivity, overlap, flows,
     flow_profile, interest, audiences, flow_audience (and classes). With interest and flows instead:
-    audiences. With tree and demand: tree_demand. With queries and messages: query_sizes and grid.
-    Always: quarantine. `explain` is told each table's rows and seconds as it is done. The manifest and the
-    metadata of flows say the key.
+    audiences. With a tree, and a demand or messages and subscriptions that have a node: tree_demand. With queries and
+    messages: query_sizes and grid. Always: quarantine. `explain` is told each table's rows and seconds as it is done.
+    The manifest and the metadata of flows say the key. `clean` are tables that were taken in before (`clean_tables`).
 
     The folder is complete or not there. The same inputs give the same tables, byte for byte, for any
     number of partitions and workers; only the manifest's times differ.
@@ -104,11 +105,12 @@ def measure_folder(
     _refuse_inputs(inputs.values(), out)
     whole = writing(out, overwrite=overwrite, explain=explain)
     with watched(spark, progress), sized(spark, inputs.values()), whole as output:
-        taken = without_misfits(_take_in(spark, inputs, settings, output), settings.strict)
+        taken, log = _take_in(spark, inputs, settings, output, clean)
+        taken = without_misfits(taken, log, settings.strict)
+        with at_once(inputs.values()) as pool:
+            about = _measure(spark, taken, log, settings, output, pool, are_small(inputs.values()))
         bad = any(table.n_quarantined for table in taken.values())
         output.write("quarantine", quarantined(taken, spark) if bad else nothing_quarantined(), QUARANTINE_KEY)
-        with at_once(inputs.values()) as pool:
-            about = _measure(spark, taken, settings, output, pool)
         said = tuple(about.get("remarks", ()))
         counts = {
             name: {"rows_in": t.n_in, "accepted": t.n_accepted, "quarantined": dict(t.n_bad), "types": dict(t.types)}
@@ -128,99 +130,123 @@ def _refuse_inputs(sources: Iterable[str | Path], out: Path) -> None:
 
 
 def _take_in(
-    spark: SparkSession, inputs: Mapping[str, str | Path], settings: MeasureSettings, output: Output
-) -> dict[str, Ingested]:
+    spark: SparkSession,
+    inputs: Mapping[str, str | Path],
+    settings: MeasureSettings,
+    output: Output,
+    clean: Mapping[str, CleanTable] | None,
+) -> tuple[dict[str, Ingested], Checked | None]:
     def done(table: Ingested, seconds: float) -> None:
         output.note(f"{table.name} (accepted)", table.n_accepted, seconds)
 
     named = {*settings.key, *(settings.grid_attributes or ())}
-    return ingest_all(spark, inputs, types=settings.types, strict=settings.strict, named=named, done=done)
+    return ingest_all(spark, inputs, types=settings.types, strict=settings.strict, named=named, clean=clean, done=done)
 
 
 def _measure(
     spark: SparkSession,
-    taken: Mapping[str, Ingested],
+    taken: dict[str, Ingested],
+    log: Checked | None,
     settings: MeasureSettings,
     output: Output,
     pool: ThreadPoolExecutor,
+    small: bool,
 ) -> dict[str, Any]:
+    """Everything that the tables suffice for; `taken` has the messages too, when they are counted."""
     about: dict[str, Any] = {"remarks": []}
-    messages = taken["messages"].rows if "messages" in taken else None
-    if messages is not None and settings.partitions is not None:
-        messages = messages.repartition(settings.partitions)
-    if messages is not None and "subscriptions" in taken:
-        about |= _from_messages(spark, messages, taken, settings, output, pool)
+    if log is not None and "subscriptions" in taken:
+        about |= _from_messages(spark, log, taken, settings, output, pool, small)
     elif "interest" in taken and "flows" in taken:
         _audiences(taken["interest"].rows, taken["flows"].rows, output)
-    if "tree" in taken and "demand" in taken:
-        _tree_demand(taken["tree"].rows, taken["demand"].rows, output)
-    if messages is not None and "queries" in taken:
-        about["remarks"] += _query_sizes(messages, taken, settings, output)
+    if log is not None and "messages" not in taken:
+        taken["messages"] = _counted(log, settings, output)
+    if "tree" in taken and "demand" in taken and not _has_places(taken, log):
+        output.write("tree_demand", tree_demand(taken["demand"].rows, taken["tree"].rows), ("node",))
+    if log is not None and "queries" in taken:
+        about["remarks"] += _query_sizes(_spread(taken["messages"].rows, settings), taken, settings, output)
     return about
+
+
+def _spread(messages: DataFrame, settings: MeasureSettings) -> DataFrame:
+    return messages if settings.partitions is None else messages.repartition(settings.partitions)
+
+
+def _counted(log: Checked, settings: MeasureSettings, output: Output) -> Ingested:
+    """The messages, counted by a pass of its own."""
+    start = time.perf_counter()
+    found = log.counted(settings.strict)
+    output.note("messages (accepted)", found.n_accepted, time.perf_counter() - start)
+    return found
 
 
 def _from_messages(
     spark: SparkSession,
-    messages: DataFrame,
-    taken: Mapping[str, Ingested],
+    log: Checked,
+    taken: dict[str, Ingested],
     settings: MeasureSettings,
     output: Output,
     pool: ThreadPoolExecutor,
+    small: bool,
 ) -> dict[str, Any]:
-    from narrowcast.profiles import Matcher, Profile
+    from narrowcast.profiles import Matcher
 
-    log, subscriptions, times = taken["messages"], taken["subscriptions"].rows, taken["messages"].times_us
     check_key(settings.key, log.columns)
+    placed = _has_places(taken, log)
+    if not taken["subscriptions"].n_accepted:
+        raise _none_left(taken["subscriptions"])
     start = time.perf_counter()
-    profiles = _profiles(taken["subscriptions"])
-    parsed = [Profile.parse(text) for text in profiles["text"].to_pylist()]
-    matcher = Matcher(parsed)
+    held = Held.of(taken["subscriptions"])
+    matcher = Matcher(held.parsed)
     output.note("matcher", matcher.n_profiles, time.perf_counter() - start)
-    output.write("profiles", profiles, ("profile",))
-    numbered = spark.createDataFrame(profiles.select(["profile", "text"]))
-    held = subscriptions.select("subscriber", F.col("profile").alias("text")).join(numbered, "text")
-    # Each once: profile and subscriber are the key of subscriptions.
-    holders = held.select("profile", "subscriber")
-    newest = None if times is None else times[1]
-    seconds = settings.seconds if settings.seconds is not None or times is None else (times[1] - times[0]) / 1e6
+    output.write("profiles", held.profiles, ("profile",))
+    # What a message weighs depends on the newest one: then they are gone through twice.
+    ages = settings.decay != Decay()
+    if ages:
+        taken["messages"] = _counted(log, settings, output)
+    times = taken["messages"].times_us if ages else None
+    messages = _spread(taken["messages"].rows if ages else log.rows.drop(FILE, ROW, REASON, RAW, BROKEN), settings)
+    start = time.perf_counter()
     sums = partials(
         messages,
         matcher,
         key=settings.key or None,
-        classes=not settings.key,
+        classes=not settings.key or placed,
         overlap=settings.overlap,
         decay=settings.decay,
-        newest_us=newest,
-    ).persist(StorageLevel.DISK_ONLY)
+        newest_us=None if times is None else times[1],
+        room=room(messages),
+    )
+    if not small or placed:
+        sums = sums.persist(StorageLevel.DISK_ONLY)
     try:
-        start = time.perf_counter()
-        over = statistics.totals(sums, seconds or None)
+        here = gathered(sums)
+        if not ages:
+            taken["messages"] = log.settled(here.verdicts, here.times_us, settings.strict)
+            output.note("messages (accepted)", taken["messages"].n_accepted, time.perf_counter() - start)
+        times = taken["messages"].times_us
+        seconds = settings.seconds if settings.seconds is not None or times is None else (times[1] - times[0]) / 1e6
+        if here.late:  # small inputs whose sums are not are gone through once more
+            sums = sums.persist(StorageLevel.DISK_ONLY)
+        over = totals_of(here, sums, seconds or None)
         output.note("partials", over.n_partials, time.perf_counter() - start)
-        _write_statistics(sums, holders, over, settings, output, pool)
+        write_statistics(sums, here, held, over, output, pool, key=settings.key, overlap=settings.overlap)
+        if placed:
+            numbered = spark.createDataFrame(held.profiles.select(["profile", "text"]))
+            wanted = wanted_classes(statistics.classes(sums), taken["subscriptions"].rows, numbered)
+            output.write("tree_demand", tree_demand(wanted, taken["tree"].rows, over.seconds), ("node",))
     finally:
         sums.unpersist()
     absent = sorted(set(matcher.attributes) - set(log.columns))
     counts, _, _ = over.of_profiles(matcher.n_profiles)
-    empty = emptiness(log.n_accepted, log.n_quarantined, int(counts.sum()))
-    said = [*([empty] if empty else ()), *remarks(parsed, counts, log.columns, output.folder / "holders.parquet")]
+    empty = emptiness(taken["messages"].n_accepted, taken["messages"].n_quarantined, int(counts.sum()))
+    said = [*([empty] if empty else ()), *remarks(held.parsed, counts, log.columns, output.folder / "holders.parquet")]
+    if "tree" in taken and "demand" not in taken and not placed:
+        said.append("subscriptions have no column node, so what is wanted below the nodes of the tree is not measured")
+    elif "demand" in taken and placed:
+        said.append("what is wanted below the nodes of the tree is measured from messages, not from the demand table")
+    newest = None if times is None else times[1]
     about = {"messages": over.messages, "log_seconds": over.seconds, "newest_us": newest}
     return {**about, "attributes_absent": absent, "remarks": said}
-
-
-def _profiles(taken: Ingested) -> pa.Table:
-    """Table `profiles`: profile, text, n_subscribers; numbered in the order of their texts."""
-    import pyarrow as pa
-
-    found = taken.rows.groupBy(F.col("profile").alias("text")).agg(F.count("*").alias("n_subscribers")).toArrow()
-    if not found.num_rows:
-        raise _none_left(taken)
-    # As Python sorts them, by code points.
-    texts, counts = zip(
-        *sorted(zip(*(found[c].to_pylist() for c in ("text", "n_subscribers")), strict=True)), strict=True
-    )
-    count = pa.field("n_subscribers", pa.int64(), nullable=False)
-    schema = pa.schema([("profile", pa.int64()), ("text", pa.string()), count])
-    return pa.table([range(len(texts)), texts, counts], schema=schema)
 
 
 def _none_left(taken: Ingested) -> InputError:
@@ -230,64 +256,6 @@ def _none_left(taken: Ingested) -> InputError:
     return InputError(f"{taken.name} must have at least one valid row, got none", name=taken.name, hint=why)
 
 
-def _write_statistics(
-    sums: DataFrame,
-    holders: DataFrame,
-    over: statistics.Totals,
-    settings: MeasureSettings,
-    output: Output,
-    pool: ThreadPoolExecutor,
-) -> None:
-    """Every table from the sums: small ones side by side, see `at_once`."""
-    messages, units, weight = over.of_profiles(output.rows_of("profiles"))
-    output.write("profile_rates", definitions.profile_rates(messages, units, over.seconds), ("profile",))
-    output.write("selectivity", definitions.selectivity(weight, over.weight), ("profile",))
-    classes = statistics.classes(sums).persist(StorageLevel.DISK_ONLY) if not settings.key else None
-    flows = statistics.flows(sums, over, classes)
-    pairs = statistics.flow_profile(sums, classes)
-    interest = statistics.interest(pairs, holders).persist(StorageLevel.DISK_ONLY)
-    of_flow = statistics.audience_of_flow(interest).persist(StorageLevel.DISK_ONLY)
-    tables: list[Made] = [
-        ("interest", interest, ("flow", "subscriber")),
-        ("flow_audience", of_flow.select("flow", "audience"), ("flow",)),
-        ("audiences", statistics.audiences(of_flow, flows), ("audience",)),
-        ("holders", holders, ("profile", "subscriber")),
-        ("flows", flows, ("flow",)),
-        ("flow_profile", pairs, ("flow", "profile")),
-    ]
-    says = {"flows": key_metadata(settings.key)}
-    if settings.overlap:
-        tables.append(("overlap", statistics.overlap(sums, over), ("profile", "other")))
-    large = {name for name, kind in PACKED.items() if over.most_rows.get(kind, 0) > PIECE}
-    if classes is not None:
-        tables.append(("classes", classes.select("flow", "profiles"), ("flow",)))
-    try:
-        _write_all(tables, output, pool, large, says)
-    finally:
-        for kept in (of_flow, interest, classes):
-            if kept is not None:
-                kept.unpersist()
-
-
-Made = tuple[str, DataFrame, tuple[str, ...]]
-# Tables made by Python's workers from packed sums, and the kind of these.
-PACKED = {"flow_profile": PAIR, "overlap": OVERLAP}
-
-
-def _write_all(
-    tables: Sequence[Made],
-    output: Output,
-    pool: ThreadPoolExecutor,
-    large: Collection[str],
-    says: Mapping[str, Mapping[str, str]],
-) -> None:
-    def write(name: str, rows: DataFrame, order: tuple[str, ...]) -> None:
-        output.write(name, rows, order, large=name in large, metadata=says.get(name))
-
-    for written in [pool.submit(write, *table) for table in tables]:
-        written.result()
-
-
 def _audiences(interest: DataFrame, flows: DataFrame, output: Output) -> None:
     of_flow = statistics.audience_of_flow(interest).persist(StorageLevel.DISK_ONLY)
     output.write("flow_audience", of_flow.select("flow", "audience"), ("flow",))
@@ -295,11 +263,10 @@ def _audiences(interest: DataFrame, flows: DataFrame, output: Output) -> None:
     of_flow.unpersist()
 
 
-def _tree_demand(tree: DataFrame, demand: DataFrame, output: Output) -> None:
-    rows = tree.orderBy(FILE, ROW).select("node", "parent").collect()
-    names = {row["node"]: i for i, row in enumerate(rows)}
-    parents = [names[row["parent"]] if row["parent"] and row["parent"].strip() else -1 for row in rows]
-    output.write("tree_demand", tree_demand(demand, Tree(parents), names), ("node",))
+def _has_places(taken: Mapping[str, Ingested], log: Checked | None) -> bool:
+    """Whether messages can show what is wanted below each node of a tree."""
+    subscriptions = taken.get("subscriptions")
+    return "tree" in taken and log is not None and subscriptions is not None and "node" in subscriptions.columns
 
 
 def _query_sizes(

@@ -237,23 +237,27 @@ def _batch(
     others: Any = None,
     sums: Any = None,
 ) -> pa.RecordBatch:
+    return sum_rows(kind, *values.T, a=a, flow=flow, members=members, others=others, sums=sums)
+
+
+def sum_rows(kind: str, messages: Any, bytes_: Any = None, weight: Any = None, **named: Any) -> pa.RecordBatch:
+    """Rows of SCHEMA of one kind; columns that are not given are null."""
     import pyarrow as pa
 
-    n = len(values)
+    n = len(messages)
 
     def column(given: Any, type_: Any) -> Any:
         return pa.nulls(n, type_) if given is None else pa.array(given, type_)
 
+    lists = {"members": pa.list_(pa.int32()), "others": pa.binary(), "sums": pa.binary()}
     return pa.RecordBatch.from_pydict(
         {
             "kind": pa.repeat(kind, n),
-            "a": column(a, pa.int64()),
-            "flow": column(flow, pa.string()),
-            "members": pa.nulls(n, pa.list_(pa.int32())) if members is None else members,
-            "others": pa.nulls(n, pa.binary()) if others is None else others,
-            "sums": pa.nulls(n, pa.binary()) if sums is None else sums,
-            "messages": pa.array(values[:, 0]),
-            "bytes": pa.array(values[:, 1]),
-            "weight": pa.array(values[:, 2]),
+            "a": column(named.get("a"), pa.int64()),
+            "flow": column(named.get("flow"), pa.string()),
+            **{name: pa.nulls(n, t) if named.get(name) is None else named[name] for name, t in lists.items()},
+            "messages": column(messages, pa.int64()),
+            "bytes": column(bytes_, pa.int64()),
+            "weight": column(weight, pa.int64()),
         }
     )

@@ -11,10 +11,17 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.data.statistics import partials as p
-from narrowcast.data.statistics.definitions import OVERLAP_SCHEMA, flow_columns, overlap_columns, pair_columns
+from narrowcast.data.statistics.definitions import (
+    OVERLAP_SCHEMA,
+    flow_columns,
+    overlap_columns,
+    pair_columns,
+    per_second,
+)
 from narrowcast.data.statistics.merge import merged
 from narrowcast.data.statistics.partials import Ints
 from narrowcast.data.statistics.sparse_sums import COLUMN_BYTES, SparseSums
+from narrowcast.data.statistics.tally import HANDED, VERDICT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +58,8 @@ def totals(partials: DataFrame, seconds: float | None) -> Totals:
     """The totals, collected, and those of each profile, in one job over all partials."""
     profile_of = F.when(F.col("kind") == p.PROFILE, F.col("a")).alias("a")
     counts = (F.lit(1).alias("n"), F.coalesce(F.length("others"), F.lit(0)).alias("packed"))
-    rows = _summed(partials.select("kind", profile_of, *SUMS, *counts), "kind", "a", also=("n", "packed")).toArrow()
+    told = partials.where(~F.col("kind").isin(VERDICT, HANDED))
+    rows = _summed(told.select("kind", profile_of, *SUMS, *counts), "kind", "a", also=("n", "packed")).toArrow()
     kinds = rows["kind"].to_numpy()
     sums = np.column_stack([rows[name].to_numpy() for name in SUMS]).reshape(-1, 3)
     profile = rows["a"].to_numpy()[kinds == p.PROFILE].astype(np.int64)
@@ -80,12 +88,17 @@ def overlap(partials: DataFrame, over: Totals | None = None) -> DataFrame:
     own = partials.sparkSession.sparkContext.broadcast(known.by_profile[:, 2])
 
     def rows(profile: pa.Array, sums: SparseSums) -> pa.RecordBatch:
-        import pyarrow as pa
-
-        mine, other = np.repeat(profile.to_numpy(), np.diff(sums.start)), sums.cols.astype(np.int64)
-        return pa.RecordBatch.from_pydict(overlap_columns(mine, other, sums.values[:, 0], own.value))
+        return overlap_rows(profile, sums, own.value)
 
     return merged(_of(partials, p.OVERLAP), "a", 1, rows, OVERLAP_SCHEMA)
+
+
+def overlap_rows(profile: pa.Array, sums: SparseSums, own: Ints) -> pa.RecordBatch:
+    """Rows of `overlap` from profiles and their merged sums; `own` is the weight of each profile."""
+    import pyarrow as pa
+
+    mine, other = np.repeat(profile.to_numpy(), np.diff(sums.start)), sums.cols.astype(np.int64)
+    return pa.RecordBatch.from_pydict(overlap_columns(mine, other, sums.values[:, 0], own))
 
 
 def classes(partials: DataFrame) -> DataFrame:
@@ -93,7 +106,8 @@ def classes(partials: DataFrame) -> DataFrame:
     sums = _summed(_of(partials, p.CLASS), "members")
     number = F.row_number().over(Window.orderBy("members"))
     return sums.select(
-        F.format_string("class%07d", number).alias("flow"),
+        # As a column that may be null, like the flows that a key makes.
+        F.when(number > 0, F.format_string("class%07d", number)).alias("flow"),
         F.col("members").alias("profiles"),
         "messages",
         "bytes",
@@ -122,17 +136,19 @@ def _named(columns: Mapping[str, Column]) -> list[Column]:
 
 def pair_sums(partials: DataFrame) -> DataFrame:
     """Messages and bytes (in whole 1/1024) of each flow that each profile matches: flow, profile, messages, bytes."""
+    schema = "flow string, profile bigint, messages bigint, bytes bigint"
+    return merged(_of(partials, p.PAIR), "flow", 3, pair_rows, schema)
 
-    def rows(flow: pa.Array, sums: SparseSums) -> pa.RecordBatch:
-        import pyarrow as pa
 
-        named = flow.take(pa.array(np.repeat(np.arange(len(flow)), np.diff(sums.start))))
-        messages, size = sums.values[:, 0].copy(), sums.values[:, 1].copy()
-        return pa.RecordBatch.from_pydict(
-            {"flow": named, "profile": sums.cols.astype(np.int64), "messages": messages, "bytes": size}
-        )
+def pair_rows(flow: pa.Array, sums: SparseSums) -> pa.RecordBatch:
+    """Rows of `pair_sums` from flows and their merged sums."""
+    import pyarrow as pa
 
-    return merged(_of(partials, p.PAIR), "flow", 3, rows, "flow string, profile bigint, messages bigint, bytes bigint")
+    named = flow.take(pa.array(np.repeat(np.arange(len(flow)), np.diff(sums.start))))
+    messages, size = sums.values[:, 0].copy(), sums.values[:, 1].copy()
+    return pa.RecordBatch.from_pydict(
+        {"flow": named, "profile": sums.cols.astype(np.int64), "messages": messages, "bytes": size}
+    )
 
 
 def interest(flow_profile: DataFrame, holders: DataFrame) -> DataFrame:
@@ -154,13 +170,18 @@ def audience_of_flow(interest: DataFrame, *, hash_bits: int = 64) -> DataFrame:
     return spread.select("flow", F.min("flow").over(same).alias("audience"), "members")
 
 
-def audiences(of_flow: DataFrame, flows: DataFrame) -> DataFrame:
-    """Flows with identical subscribers as one: audience, n_flows, n_subscribers, rate, subscribers."""
-    joined = of_flow.join(flows.select("flow", "rate"), "flow")
+def audiences(of_flow: DataFrame, flows: DataFrame, over: Totals | None = None) -> DataFrame:
+    """Flows with identical subscribers as one: audience, n_flows, n_subscribers, rate, subscribers.
+
+    With the totals of the messages, a rate is that of the messages of all its flows: whole numbers until divided.
+    """
+    amount = "rate" if over is None else "messages"
+    joined = of_flow.join(flows.select("flow", amount), "flow")
+    rate = exact_sum("rate") if over is None else per_second(F.sum("messages"), over.seconds)
     return joined.groupBy("audience").agg(
         F.count("*").alias("n_flows"),
         F.first(F.size("members")).alias("n_subscribers"),
-        exact_sum("rate").alias("rate"),
+        rate.alias("rate"),
         F.first("members").alias("subscribers"),
     )
 

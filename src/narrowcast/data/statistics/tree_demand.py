@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from narrowcast.data.ingest.read import FILE, ROW
 from narrowcast.model import Tree
 
 if TYPE_CHECKING:
@@ -76,12 +77,50 @@ class TreeWalk:
         return result
 
 
-def tree_demand(demand: DataFrame, tree: Tree, names: Mapping[str, int]) -> DataFrame:
-    """Table `tree_demand`: node, items and size of all that is wanted at or below it, exactly.
+EXTRA = ("link_cost", "can_filter", "users")
 
-    An item's size is the largest given for it, 1 if none is. O(pairs log pairs) once, in Spark; the
-    tree itself is held by the driver.
+
+def wanted_classes(classes: DataFrame, subscriptions: DataFrame, numbered: DataFrame) -> DataFrame:
+    """What is wanted where, as messages show it: node, item (a content class), size (its messages).
+
+    `classes` are flow, profiles and messages, `subscriptions` profile (its text) and node, `numbered` profile and
+    text. Messages of a class are wanted by the same profiles, so unions of classes are unions of messages.
     """
+    held = subscriptions.select("node", F.col("profile").alias("text")).where("node IS NOT NULL")
+    at = held.join(F.broadcast(numbered), "text").select("node", "profile").distinct()
+    pairs = classes.select(F.col("flow").alias("item"), F.explode("profiles").alias("profile"), "messages")
+    found = pairs.join(F.broadcast(at), "profile").select("node", "item", F.col("messages").alias("size"))
+    return found.distinct()
+
+
+def tree_demand(demand: DataFrame, tree: DataFrame, seconds: float | None = None) -> pa.Table:
+    """Table `tree_demand`: the tree, and items and size of all that is wanted at or below each node, exactly.
+
+    An item's size is the largest given for it, 1 if none is; with `seconds` sizes become rates. The columns of
+    the tree stay beside it, so that a plan needs no other table. O(pairs log pairs) once, in Spark; the tree
+    itself is held by the driver.
+    """
+    told = ["node", "parent", *(name for name in EXTRA if name in tree.columns)]
+    rows = tree.orderBy(FILE, ROW).select(*told).toArrow()
+    names = {node: v for v, node in enumerate(rows["node"].to_pylist())}
+    parents = [names[above] if above and above.strip() else -1 for above in rows["parent"].to_pylist()]
+    below = {node: found for node, *found in _wanted_below(demand, Tree(parents), names)}
+    size = [below[node][1] / (seconds or 1.0) for node in names]
+    columns = {"items": [below[node][0] for node in names], "size": size}
+    return _with(rows, columns)
+
+
+def _with(rows: pa.Table, columns: Mapping[str, list[Any]]) -> pa.Table:
+    import pyarrow as pa
+
+    types = {"items": pa.int64(), "size": pa.float64()}
+    for name, values in columns.items():
+        rows = rows.append_column(name, pa.array(values, types[name]))
+    return rows
+
+
+def _wanted_below(demand: DataFrame, tree: Tree, names: Mapping[str, int]) -> list[tuple[str, int, float]]:
+    """For each node: how many items are wanted at or below it, and their size."""
     spark = demand.sparkSession
     walk = TreeWalk.of(tree)
     shared = spark.sparkContext.broadcast(walk)
@@ -105,7 +144,7 @@ def tree_demand(demand: DataFrame, tree: Tree, names: Mapping[str, int]) -> Data
 
     found = spread.mapInArrow(work, "place bigint, items bigint, size bigint")
     sums = found.groupBy("place").agg(F.sum("items").alias("items"), F.sum("size").alias("size")).collect()
-    return spark.createDataFrame(_below(sums, walk, names), "node string, items bigint, size double")
+    return _below(sums, walk, names)
 
 
 def marks(demand: pa.Table, walk: TreeWalk) -> tuple[Ints, Ints]:
