@@ -68,12 +68,13 @@ def test_a_receiver_opens_exactly_the_sessions_it_has_keys_for() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (encode(FRAME, SYSTEM, PLAN), "forged"),  # not sealed
+        (encode(FRAME, SYSTEM, PLAN), "forged"),
         (sender(root=b"x" * 32).pack(FRAME), "forged"),
         (sender(system=5).pack(FRAME), "foreign"),
         (sender(plan=5).pack(FRAME), "foreign"),
         (encode(FRAME), "foreign"),
     ],
+    ids=("not sealed", "another key", "another system", "another plan", "no system"),
 )
 def test_what_others_made_is_refused_with_a_reason(data: bytes, reason: str) -> None:
     assert opened(receiver(), data) == reason
