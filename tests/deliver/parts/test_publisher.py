@@ -82,6 +82,15 @@ def test_what_the_log_will_never_take_is_said_at_once_and_the_next_batch_goes() 
     assert payloads_of(effects[1]) == (b"b",) * 4
 
 
+def test_a_refusal_after_a_try_without_an_answer_says_that_nobody_knows_of_that_one() -> None:
+    client = Publisher("c", SETTINGS)
+    (first,) = client.step(Publish(1, 0, (b"a",) * 4), 0.0)
+    client.step(Failed(first.request), 0.01)  # type: ignore[union-attr]
+    (second,) = client.step(Tick(), 0.2)
+    (said,) = client.step(Failed(second.request, "disk is full", final=True), 0.21)  # type: ignore[union-attr]
+    assert said == Rejected(1, "disk is full; it is unknown whether an earlier try of the same messages got through")
+
+
 def test_a_message_that_is_too_large_is_refused_before_anything_is_sent() -> None:
     client = Publisher("c", PublisherSettings(most_payload=10))
     with pytest.raises(InputError, match="message must be at most 10 bytes, got 11"):

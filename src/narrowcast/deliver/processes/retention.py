@@ -54,7 +54,7 @@ def parse_retention(text: str) -> Retention | None:
     size: int | None = None
     age: float | None = None
     for part in text.split(","):
-        found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,3})?)([A-Za-z]+)", part.strip())
+        found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,3})?)([A-Za-z]+)", part.strip())
         number, unit = (float(found[1]), found[2]) if found else (0.0, "")
         if unit in BYTES and size is None:
             size = int(number * BYTES[unit])

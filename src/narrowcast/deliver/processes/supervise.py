@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -141,7 +142,7 @@ class Supervisor:
         self._ready = False
         self._disk, self._stuck = Disk(self.data), False
         self._link: NatsLink | None = None
-        self._failed = ""
+        self._failed: set[str] = set()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set."""
@@ -170,14 +171,14 @@ class Supervisor:
 
     async def _look_after(self) -> None:
         """What fails now, on a full disk say, may work the next time. It is said once."""
-        failed = ""
+        failed = set()
         for duty in (self._revive, self._watch_disk):
             try:
                 await duty()
             except (OSError, TransportError) as error:
-                failed = str(error)
-                if failed != self._failed:
-                    log.warning("%s", failed)
+                failed.add(str(error))
+        for why in failed - self._failed:
+            log.warning("%s; trying again", why)
         self._failed = failed
 
     async def _watch_disk(self) -> None:
@@ -185,12 +186,11 @@ class Supervisor:
         before = self._disk.full or self._stuck
         self._disk.look()
         self._stuck |= self.server.lacked_space() or self._disk.touched
-        if (self._disk.full or self._stuck) and not before:
-            log.warning(
-                "the disk of %s is full (%d MB free): nothing is published until there is room",
-                self.data,
-                self._disk.free // 10**6,
-            )
+        if not (before or self._disk.full or self._stuck):
+            return
+        if not before:
+            free = self._disk.free // 10**6
+            log.warning("the disk of %s is full (%d MB free): nothing is published until it has room", self.data, free)
         if self._link is None:
             self._link = await connect_nats(self.server.url, system=self.system.system, name="up", patience=1.0)
         if self._disk.full:
@@ -200,9 +200,8 @@ class Supervisor:
             await self.server.end()
             await self._revive()
             self._stuck = self._disk.touched = False
-        if before:
-            log.warning("the disk of %s has room again: publishing goes on", self.data)
-            await self._link.publish(DISK, DISK_FREE)
+        log.warning("the disk of %s has room again: publishing goes on", self.data)
+        await self._link.publish(DISK, DISK_FREE)
 
     def _roles(self) -> list[str]:
         sources = [f"source-{shard}" for shard in self.system.every_shard]
@@ -214,7 +213,8 @@ class Supervisor:
         if shard:  # the same file, with a name and a shard for this one
             mine = replace(self.system, source=replace(self.system.source, name=name, shard=int(shard)))
             path = self.data / f"{name}.toml"
-            write_private(path, mine.to_toml())
+            if not path.exists() or path.read_text(encoding="utf-8") != mine.to_toml():  # the disk may be full
+                write_private(path, mine.to_toml())
         command = [sys.executable, "-m", "narrowcast.deliver.processes.roles", role, str(path)]
         if self.system.metrics.port is not None:  # a port for each, from this one on
             command.append(str(self.system.metrics.port + self._roles().index(name)))
@@ -223,8 +223,10 @@ class Supervisor:
 
     async def _revive(self) -> None:
         now = time.monotonic()
-        if self.server.process is not None and self.server.process.poll() is not None:
+        dead = self.server.process is not None and self.server.process.poll() is not None
+        if dead and now >= self._again.get("nats-server", 0.0):
             log.warning("nats-server exited; restarting it")
+            self._again["nats-server"] = now + 1.0
             await self.server.start()
             self._tell()
         for name, process in list(self.processes.items()):
@@ -277,7 +279,8 @@ class Supervisor:
         if self._link is not None:
             await self._link.close()
         await self.server.stop()
-        (self.data / STATE).unlink(missing_ok=True)
+        with suppress(OSError):
+            (self.data / STATE).unlink(missing_ok=True)
 
 
 def state_of(data: Path) -> dict[str, object] | None:
