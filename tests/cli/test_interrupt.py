@@ -35,7 +35,7 @@ def test_ctrl_c_while_planning_says_so_and_leaves_nothing(tmp_path: Path) -> Non
 @pytest.mark.parametrize("after", [1.5, 4.0], ids=["while workers start", "while they plan"])
 def test_ctrl_c_in_whatif_is_one_line_from_all_processes_together(tmp_path: Path, after: float) -> None:
     interest = nc.workloads.market(symbols=2000, users=100, share=0.05)
-    nc.plan(interest, groups=10, sessions=50, method="gf").save(tmp_path / "plan")
+    nc.plan(interest, groups=10, sessions=50, method="search", time_limit=0.5).save(tmp_path / "plan")
     command = [sys.executable, "-m", "narrowcast.cli", "whatif", str(tmp_path / "plan"), "--groups", "5,20,40"]
     process = subprocess.Popen(
         [*command, "--time-limit", "60"], stderr=subprocess.PIPE, text=True, start_new_session=True

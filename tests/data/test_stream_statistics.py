@@ -85,8 +85,8 @@ def test_the_statistics_of_a_log_equal_those_of_its_messages(
     found = query.latest()
     assert found is not None
     assert_same(found, tmp_path / "measured")
-    # Twenty entries, four of each shard at a time; the last snapshots stay.
-    assert (found.number, found.messages, found.position) == (2, 3000, {0: 10, 1: 10})
+    # Twenty entries and two that begin a generation, four of each shard at a time; the last snapshots stay.
+    assert (found.number, found.messages, found.position) == (2, 3000, {0: 11, 1: 11})
     assert snapshots.numbers(tmp_path / "out") == [0, 1, 2]
     messages = pd.read_parquet(market / "messages.parquet")
     want_rates = recent_rates(messages, "symbol", HALF_LIFE_S)

@@ -35,6 +35,18 @@ print(spark.read.format("narrowcast").option("url", url).load().count(), "in the
 spark.stop()
 stack.close()
 """
+PLANS = """
+import narrowcast as nc
+interest = nc.workloads.market(symbols=40, users=8, share=0.3, seed=1)
+for name, groups in (("plan", 4), ("plan-tuesday", 6)):
+    nc.plan(nc.Demand(interest, ("symbol",)), groups=groups, sessions=10, method="gf").save(name)
+"""
+BANK = """
+import narrowcast as nc
+nc.workloads.write("network", "bank", users=60, sites=5, symbols=400)
+from narrowcast.plans.verbs import demand_in
+demand = demand_in("bank")
+"""
 BATCH = 'df = spark.createDataFrame([("IBM", 101.0), ("SAP", 99.0)], "symbol string, price double")\n'
 SPARK = [pytest.mark.spark, pytest.mark.timeout(600)]
 ON_SPARK = {"tutorial.md", "adapting.md", "streaming.md", "README.md"}
@@ -48,6 +60,8 @@ def pages(language: str) -> list[object]:
 
 @pytest.mark.parametrize("page", pages("sh"))
 def test_every_command_of_a_page_runs_in_order(page: Path, tmp_path: Path) -> None:
+    if page.name in ("console.md", "metrics.md"):  # they go on from a plan
+        run_python(page, tmp_path, PLANS)
     said = run_shell(page, tmp_path)
     if page.name == "tutorial.md":
         assert '{"ts": "2026-01-05 09:00:40+00:00", "site": "bergen", "kind": "wind", "value": 17.9}' in said
@@ -62,7 +76,7 @@ def test_every_python_block_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     elif page.name == "streaming.md":
         assert "in the log" in run_python(page, tmp_path, TABLES + RUNNING + BATCH, STOPPED)
     else:
-        run_python(page, tmp_path)
+        run_python(page, tmp_path, BANK if page.name == "network.md" else "")
 
 
 @pytest.mark.parametrize("page", pages("sh"))

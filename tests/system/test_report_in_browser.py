@@ -112,6 +112,7 @@ EXPECTED = {
     "filters": {"bars", "whatif", "tree", "columns"},
     "queries": {"bars", "map", "columns"},
     "semantic": {"bars", "overlay", "columns"},
+    "network": {"bars", "overlay", "columns"},
 }
 
 

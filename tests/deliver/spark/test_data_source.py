@@ -69,7 +69,7 @@ def read(spark: Any, folder: Path, schema: str | None = SCHEMA, **options: str) 
 @pytest.mark.spark
 def test_what_is_in_the_log_is_read_with_the_columns_one_asks_for(spark: Any, folder: Path) -> None:
     frame = read(spark, folder, partitions="2")
-    assert frame.rdd.getNumPartitions() == 3  # the second shard has a single entry
+    assert frame.rdd.getNumPartitions() == 4  # the second shard has a single entry behind its first
     rows = frame.collect()
     assert Counter(row.symbol for row in rows) == {"IBM": 2500, "MSFT": 1, "SAP": 99, None: 2}
     assert sorted(row.n for row in rows if row.n is not None) == list(range(2600))
@@ -84,7 +84,7 @@ def test_what_is_in_the_log_is_read_with_the_columns_one_asks_for(spark: Any, fo
 
 @pytest.mark.spark
 def test_without_a_schema_there_is_the_payload_and_where_it_stands(spark: Any, folder: Path) -> None:
-    row = read(spark, folder, None, start='{"0": 1, "1": 2}', end="1").orderBy("_index").first()
+    row = read(spark, folder, None, start='{"0": 2, "1": 3}', end="2").orderBy("_index").first()
     assert row["_payload"].startswith('{"symbol":"IBM","price":0.0,"n":0')
     assert abs((row["_time"].astimezone(UTC) - datetime.now(UTC)).total_seconds()) < 3600
     assert row.ts.astimezone(UTC) == NOON
@@ -140,7 +140,7 @@ def test_entries_that_the_log_has_dropped_are_an_error_unless_allowed(tmp_path: 
             for k in range(4):
                 connection.publish([{"n": k}])
 
-        async def drop() -> None:
+        async def drop() -> None:  # the entry that begins the generation, and the first two
             link = await connect_nats(url)
             await link.js.purge_stream("nc-log-0", keep=2)
             await link.close()
@@ -150,14 +150,14 @@ def test_entries_that_the_log_has_dropped_are_an_error_unless_allowed(tmp_path: 
         strict, easy = (
             Scan(Place(url, "nc"), schema, ReadOptions.of({"failOnDataLoss": text})) for text in ("true", "false")
         )
-        with pytest.raises(TransportError, match="entries 1 to 2 of shard 0 are no longer in the log"):
-            list(strict.read(Range(0, 0, 4)))
-        assert [b.column("n").to_pylist() for b in easy.read(Range(0, 0, 4))] == [[2, 3]]
+        with pytest.raises(TransportError, match="entries 1 to 3 of shard 0 are no longer in the log"):
+            list(strict.read(Range(0, 0, 5)))
+        assert [b.column("n").to_pylist() for b in easy.read(Range(0, 0, 5))] == [[2, 3]]
         follower = LogStreamReader(strict)
         try:
-            assert follower.initialOffset() == {"0": 2}
-            assert follower.latestOffset({"0": 2}, ReadMaxFiles(1)) == {"0": 3}
-            with pytest.raises(TransportError, match="ends at entry 4, and the checkpoint has read up to 99"):
+            assert follower.initialOffset() == {"0": 3}
+            assert follower.latestOffset({"0": 3}, ReadMaxFiles(1)) == {"0": 4}
+            with pytest.raises(TransportError, match="ends at entry 5, and the checkpoint has read up to 99"):
                 follower.latestOffset({"0": 99}, ReadAllAvailable())
         finally:
             follower.stop()

@@ -219,12 +219,13 @@ def test_a_log_made_before_there_were_chains_learns_of_them_and_keeps_what_it_ha
             await link.js.publish("old.log.0", b"before")
             log = NatsLog(link)
             await log.start((0,))
-            assert await log.append_next(0, b"after", chain="c", after=0) == 2
-            assert [entry.data for entry in (await log.read(0, 0, most=9)).entries] == [b"before", b"after"]
-            heard = log.tail(0, 2)
+            assert await log.append_next(0, b"after", chain="c", after=0) == 3  # behind one that begins a generation
+            kept = [entry.data for entry in (await log.read(0, 0, most=9)).entries]
+            assert (kept[0], kept[2:]) == (b"before", [b"after"])
+            heard = log.tail(0, 3)
             first = asyncio.ensure_future(anext(heard))
             await asyncio.sleep(0.1)
-            await log.append_next(0, b"live", chain="c", after=2)
+            await log.append_next(0, b"live", chain="c", after=3)
             assert (await asyncio.wait_for(first, 5)).data == b"live"
             await heard.aclose()
             await link.close()
