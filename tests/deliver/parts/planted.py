@@ -15,7 +15,6 @@ from narrowcast.deliver.parts.effects import Acked, Append, Effect, PlanWanted, 
 from narrowcast.deliver.parts.events import Noted, Subscribe, WasRead
 from narrowcast.deliver.parts.publisher import Publisher
 from narrowcast.deliver.parts.reader import Message, Opened, Reader
-from narrowcast.deliver.parts.relay import Unopened
 from narrowcast.deliver.parts.source import Source
 from narrowcast.deliver.parts.wanted_below import WantedBelow
 from narrowcast.deliver.routing.audience import Audiences
@@ -29,12 +28,12 @@ from narrowcast.deliver.wire import (
     Marker,
     Pulse,
     Seal,
-    decode,
     decode_entry,
     decode_payload,
     end_of,
+    generation_of,
+    in_generation,
 )
-from narrowcast.deliver.wire.frame import DATA, HEAD, MAGIC, VERSION
 from narrowcast.deliver.wire.seal import SEALED
 from narrowcast.profiles import Profile
 from narrowcast.profiles.parsed import parsed
@@ -169,7 +168,9 @@ class StartsLate(Edge):
 class TakesAnyPlan(Edge):
     """Takes what a plan has under its subscription's name, whatever profile and edge the plan was made for."""
 
-    def _channels(self, name: str, subscription: Any, routing: Routing) -> tuple[int, ...]:
+    def _channels(self, name: str, subscription: Any, routing: Routing, epoch: int) -> tuple[int, ...]:
+        if routing.climbs:
+            return super()._channels(name, subscription, routing, epoch)
         return routing.taken.get(name, ())
 
 
@@ -208,14 +209,15 @@ class LiesWhenIdle(Source):
 
 
 class PromisesTooMuchAfterRestart(Source):
-    """Speaks at its start for everything since the log began, as if it had sent it."""
+    """Speaks at its start for everything since the log's generation began, as if it had sent it."""
 
     def _enter(self, epoch: int) -> None:
         super()._enter(epoch)
         if self._saved == self.sequence:
-            self._pulses[0] = end_of(0)
+            begun = end_of(in_generation(generation_of(self.sequence), 0))
+            self._pulses[0] = begun
             for lane in self._lanes.values():
-                lane.claimed = end_of(0)
+                lane.claimed = begun
 
 
 class ReusesNames(Publisher):
@@ -244,26 +246,6 @@ class DropsUnderLoad(Broker):
 
     def _forward(self, frame: Frame, now: float) -> None:
         super()._forward(replace(frame, messages=frame.messages[:1]), now)
-
-
-class _Damaged(Unopened):
-    def is_whole(self) -> bool:
-        return True
-
-    def _open(self) -> tuple[Any, ...]:
-        frame = decode(self.data)
-        return frame.messages if isinstance(frame, Frame) else ()
-
-
-def glances_at_the_header(data: bytes) -> Frame | Attach | Pulse | Malformed:
-    """Leaves it to the edge to find out that a frame is damaged; a filter finds no messages in such a one."""
-    if len(data) < HEAD.size or data[:4] != MAGIC + bytes((VERSION, DATA)):
-        return decode(data)
-    _, _, _, _, epoch, channel, _, shard, born, after, upto, count = HEAD.unpack_from(data)
-    if after > upto:
-        return decode(data)
-    born <<= 64
-    return Frame(shard, channel, epoch, after | born, upto | born, _Damaged(data, count))  # type: ignore[arg-type]
 
 
 class PulsesOverData(Source):
@@ -379,7 +361,6 @@ BUGS: dict[str, Parts] = {
     "takes a plan made for another profile": Parts(edge=TakesAnyPlan),
     "starts a subscription late": Parts(edge=StartsLate),
     "forgets the rest of an audience": Parts(source=ForgetsTheRest),
-    "makes a claim of a damaged frame": Parts(relay=glances_at_the_header),
     "promises too much after a restart": Parts(source=PromisesTooMuchAfterRestart),
     "lets in what is not sealed": Parts(seal=TakesWhatIsNotSealed),
     "seals for everybody what is true for one": Parts(seal=SealsForEverybody),
