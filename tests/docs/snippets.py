@@ -19,7 +19,9 @@ ELSEWHERE = (
     *("systemctl ", ". .venv/bin/activate", "narrowcast source --config", "narrowcast demo"),
 )
 # Commands that run until Ctrl-C get one after so many seconds.
-UNTIL_CTRL_C = {"narrowcast adapt --system": 45, "narrowcast top  ": 4, "narrowcast console": 6}
+UNTIL_CTRL_C = {"narrowcast top  ": 4, "narrowcast console": 6}
+# And this one when it has decided for the first time.
+ADAPT, DECIDED, MOST_S = "narrowcast adapt --system", ".narrowcast/adapt/timeline.jsonl", 200
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -33,6 +35,9 @@ def script(page: Path) -> str:
     for line in lines:
         if line.startswith(ELSEWHERE):
             continue
+        if line.startswith(ADAPT):
+            found.append(_decided(line))
+            continue
         seconds = next((s for begin, s in UNTIL_CTRL_C.items() if line.startswith(begin)), None)
         found.append(line if seconds is None else _ended(line, seconds))
     return "\n".join(found)
@@ -43,6 +48,13 @@ def _ended(line: str, seconds: int) -> str:
     command = line.partition("#")[0].strip()
     return (f"timeout --preserve-status --signal=INT {seconds} {command} 2> stderr.txt\n"
             "cat stderr.txt; ! grep -q Traceback stderr.txt")  # fmt: skip
+
+
+def _decided(line: str) -> str:
+    """The command, ended when it has written its first row; in a shell of its own, so that `$!` stays what it was."""
+    command = line.partition("#")[0].strip()
+    return (f"( {command} & p=$!\nfor i in $(seq {MOST_S}); do if [ -s {DECIDED} ]; then break; fi; sleep 1; done\n"
+            "kill -TERM $p; wait $p )")  # fmt: skip
 
 
 def run_shell(page: Path, folder: Path) -> str:

@@ -23,7 +23,7 @@ import contextlib, time
 stack = contextlib.ExitStack()
 stack.enter_context(nc.up(None, ".narrowcast", multicast=False))
 from narrowcast.data.spark.session import session
-spark = session("local[2]", quick=True)
+spark = session(quick=True)
 url, folder = ".narrowcast", "checkpoint"
 rows = ["'IBM' AS symbol", "CAST(value % 200 AS double) AS price", "timestamp AS ts"]
 stream = spark.readStream.format("rate").option("rowsPerSecond", 20).load().selectExpr(*rows)

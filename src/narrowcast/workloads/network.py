@@ -53,7 +53,7 @@ def network(
     NetworkDemand : what `narrowcast.plan(demand, "network")` takes
 
     >>> network(sites=3, users=40, symbols=500, seed=1)
-    NetworkDemand(3 sites, 37 brokers, 500 flows, 40 subscribers, 2,395 wishes)
+    NetworkDemand(3 sites, 37 brokers, 500 flows, 40 subscribers, 2,197 wishes)
     """
     whole("sites", sites, low=1)
     whole("users", users, low=1)

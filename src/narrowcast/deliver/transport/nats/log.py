@@ -305,7 +305,7 @@ class NatsLog:
             state = (await self._link.js.stream_info(self._stream(shard))).state
         except (nats.errors.Error, TimeoutError, OSError) as error:
             raise TransportError(f"the log does not answer: {why(error)}", endpoint=self._stream(shard)) from None
-        return int(state.first_seq), int(state.last_seq)
+        return max(1, int(state.first_seq)), int(state.last_seq)  # of a new one the server says 0
 
     def _stream(self, shard: int) -> str:
         return f"{self._link.system}-log-{shard}"
