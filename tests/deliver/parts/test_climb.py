@@ -46,10 +46,11 @@ def test_nothing_is_missed_repeated_or_wrong_while_subscriptions_climb_and_filte
         assert outcome.good, outcome
         counts.update(outcome.counts)
     for state in FilterMode:
-        assert counts[f"coordinator filters {state.value}"] > 5
+        assert counts[f"coordinator filters {state.value}"] >= 3
     assert counts["broker filtered"] > 500
     assert counts["edge came by channel"] > 500
-    assert counts["epoch"] <= counts["coordinator elected"] + 25, (
+    # A restored log has the plan put in force again.
+    assert counts["epoch"] <= counts["coordinator elected"] + counts["restore"] + 25, (
         "filters moved and subscriptions came and went without new epochs"
     )
 
