@@ -45,7 +45,7 @@ def test_measure_writes_a_folder_and_says_what_is_in_it(tmp_path: Path) -> None:
             ("measure", "tables", "--out", "out", "--key", "a,,b"),
             "columns must be names such as symbol,venue, got 'a,,b'",
         ),
-        (("replay", "plan", "log.parquet"), "replay needs exactly one of --subscriptions and --interest"),
+        (("replay", "plan", "log.parquet"), "replay needs exactly one of subscriptions and interest"),
         (("measure", "tables", "--out", "o", "--key", "a", "--classes"), "--key and --classes cannot be used together"),
         (
             ("measure", "log", "--out", "out", "--key", "symbl"),

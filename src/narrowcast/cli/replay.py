@@ -10,7 +10,6 @@ import typer
 from narrowcast.cli.arguments import columns
 from narrowcast.cli.output import AsJson, output, print_json, table
 from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, running, say
-from narrowcast.errors import InputError
 
 
 def replay(
@@ -42,6 +41,7 @@ def replay(
         narrowcast replay merged tomorrow.parquet
     """
     from narrowcast.data.ingest.key import check_known
+    from narrowcast.data.planning.replay import check_replay
     from narrowcast.data.planning.replay import replay as run
     from narrowcast.model.tables import local_path
 
@@ -49,8 +49,7 @@ def replay(
     made = columns(key) or ()
     check_known(made, messages, "key")
     read = [path for path in (messages, subscriptions, interest) if path is not None]
-    if subscriptions is not None and interest is not None:
-        raise InputError("--subscriptions and --interest must not be given together", name="subscriptions")
+    check_replay(plan, made, subscriptions, interest)
     with running(master, memory, "replaying", read) as (spark, report):
         result = run(
             spark,

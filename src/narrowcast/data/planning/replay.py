@@ -105,14 +105,8 @@ def replay(
     Plans of other kinds are replayed by content: queries and semantic plans know who wants what, filters plans need
     `subscriptions` with the column node. They write a table by set, query, node or channel.
     """
-    kind = _kind_in(plan)
-    if kind in REPLAYS:
-        if interest is not None or key:
-            given = "key" if interest is None else "interest"
-            raise InputError(f"{given} must be left out: a {kind} plan goes by content, not by flow", name=given)
+    if check_replay(plan, key, subscriptions, interest) in REPLAYS:
         return _by_content(spark, plan, messages, subscriptions, out, overwrite, explain, progress)
-    if (subscriptions is None) == (interest is None):
-        raise InputError("replay needs exactly one of subscriptions and interest", name="subscriptions")
     with watched(spark, progress), sized(spark, [messages, subscriptions or str(interest)]):
         tables, predicted, own = read_plan(spark, plan)
         key = tuple(key) or own
@@ -148,9 +142,30 @@ def replay(
         return Replayed(cost, predicted, Path(out), tuple(output.steps))
 
 
-def _kind_in(folder: str | Path) -> str:
-    place = Path(folder)
-    return kind_of(read_tables(place).kind).name if (place / "plan.json").is_file() else "channels"
+def check_replay(
+    plan: str | Path, key: Sequence[str], subscriptions: str | Path | None, interest: str | Path | None
+) -> str:
+    """Refuse what cannot be replayed before Spark starts.
+
+    Returns
+    -------
+    str
+        The plan's kind.
+
+    Raises
+    ------
+    InputError
+        If the plan needs another table, or cannot use one that is given.
+    """
+    place = Path(plan)
+    kind = kind_of(read_tables(place).kind).name if (place / "plan.json").is_file() else "channels"
+    if kind not in REPLAYS:
+        if (subscriptions is None) == (interest is None):
+            raise InputError("replay needs exactly one of subscriptions and interest", name="subscriptions")
+    elif interest is not None or key:
+        given = "key" if interest is None else "interest"
+        raise InputError(f"{given} must be left out: a {kind} plan goes by content, not by flow", name=given)
+    return kind
 
 
 def _by_content(
