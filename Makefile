@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test lint docs dist check nightly soak bench lock clean
+.PHONY: help setup demo test lint docs dist check snippets nightly soak bench lock clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,8 +27,11 @@ $(STAMP): requirements.lock pyproject.toml tools/provide-java
 demo: setup  ## the main job on embedded defaults
 	$(BIN)/narrowcast demo
 
-test: setup  ## every test but the nightly sizes
+test: setup  ## every test but the nightly sizes and the documentation's snippets
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+snippets: setup  ## every command, snippet and example of the documentation, as printed
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m snippets tests/docs
 
 lint: setup  ## style, types, rooms
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -45,7 +48,7 @@ dist: setup  ## wheel and source archive, into dist/; HOME_URL=https://... fills
 	@ls dist
 
 check: lint  ## style, types, rooms, and the quick tests that need neither Java nor engines
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not nightly and not soak and not spark and not engines and not slow'
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not nightly and not soak and not snippets and not spark and not engines and not slow'
 
 nightly: setup  ## the large sizes: 10^5 profiles against SQLite, 10^4 against Spark SQL
 	$(BIN)/python -m pytest -m nightly

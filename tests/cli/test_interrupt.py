@@ -15,8 +15,9 @@ import pytest
 import narrowcast as nc
 from narrowcast import workloads
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_ctrl_c_while_planning_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     workloads.write("market", tmp_path / "market", users=200, messages=10, seed=0)
     tables = [str(tmp_path / "market" / name) for name in ("flows.parquet", "interest.parquet")]

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import narrowcast as nc
 
 
@@ -29,6 +31,7 @@ def on_terminal(command: list[str]) -> str:
     return said.decode()
 
 
+@pytest.mark.slow
 def test_plan_channels_shows_time_and_the_best_cost_so_far(tmp_path: Path) -> None:
     nc.workloads.write("market", tmp_path / "market", messages=10, users=150, symbols=3000)
     plan = ["plan", "channels", str(tmp_path / "market"), "--groups", "20", "--sessions", "80", "--time-limit", "3"]

@@ -28,6 +28,7 @@ def examples() -> list[Any]:
     return found
 
 
+@pytest.mark.snippets
 @pytest.mark.parametrize("example", examples())
 def test_every_example_runs_and_says_something(example: Path, tmp_path: Path) -> None:
     assert run([sys.executable, str(example)], tmp_path).strip()

@@ -58,6 +58,7 @@ def pages(language: str) -> list[object]:
     return [pytest.param(page, id=page.name, marks=SPARK if page.name in ON_SPARK else []) for page in found]
 
 
+@pytest.mark.snippets
 @pytest.mark.parametrize("page", pages("sh"))
 def test_every_command_of_a_page_runs_in_order(page: Path, tmp_path: Path) -> None:
     if page.name in ("console.md", "metrics.md"):  # they go on from a plan
@@ -68,6 +69,7 @@ def test_every_command_of_a_page_runs_in_order(page: Path, tmp_path: Path) -> No
         assert "'value': 21.5" in run_python(page, tmp_path)
 
 
+@pytest.mark.snippets
 @pytest.mark.parametrize("page", [each for each in pages("python") if "tutorial" not in str(each)])
 def test_every_python_block_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     if page.name == "README.md":

@@ -288,6 +288,7 @@ def test_other_numbers_for_the_same_plan_are_no_change_at_all(seed: int) -> None
 
 
 @given(SEEDS)
+@pytest.mark.slow
 def test_new_numbers_leave_the_plan_sound_and_its_effect_the_same(seed: int) -> None:
     old, new = drifted(seed)
     again = _renumbered(certify(new), old)

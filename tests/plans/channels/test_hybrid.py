@@ -197,6 +197,7 @@ def test_search_is_at_or_below_every_heuristic_of_every_channelizer_at_any_share
             assert found <= other * (1 + 1e-12), (channelizer, unicast)
 
 
+@pytest.mark.slow
 def test_search_on_dense_interest_is_below_the_best_channelizer_with_greedy_flow() -> None:
     """K-means stays at its random start here, where every cluster has every user: other starts must do."""
     for share in (0.3, 0.5):

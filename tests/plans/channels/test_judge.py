@@ -76,6 +76,7 @@ def _audience(plan: Tables) -> dict[object, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_any_single_changed_cell_is_caught_unless_it_only_renames() -> None:
     rng = np.random.default_rng(0)
     caught = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -55,11 +56,16 @@ def _damaged(plan: NetworkPlan, name: str, table: pa.Table) -> tuple[str, ...]:
     return judge(replace(tables, tables={**tables.tables, name: table}, checks={})).faults
 
 
+@cache
+def _planned(seed: int) -> NetworkPlan:
+    return make(small_network(seed), channels=2, price_group=0.0)
+
+
 @pytest.mark.parametrize("table", ["flow_channel", "trees", "unicast", "flow_session", "session_group", "paths"])
 def test_the_judge_notices_each_missing_row_that_matters(table: str) -> None:
     seen = 0
     for seed in range(12):
-        plan = make(small_network(seed), channels=2, price_group=0.0)
+        plan = _planned(seed)
         rows = plan.to_tables().tables[table]
         for at in range(min(rows.num_rows, 3)):
             kept = pa.concat_tables([rows.slice(0, at), rows.slice(at + 1)])
@@ -153,6 +159,7 @@ def test_hosts_join_no_more_groups_than_they_may() -> None:
     )
 
 
+@pytest.mark.slow
 def test_going_on_from_a_plan_changes_no_more_than_it_may() -> None:
     from narrowcast.plans.network.methods.previous import carried_over, count_moves
 

@@ -14,7 +14,7 @@ from narrowcast.plans.network.route import profiles, route
 from plans.network.small import small_network
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, pytest.param(4, marks=pytest.mark.slow), 5, 6, 7, 8, 9])
 def test_each_flow_reaches_each_who_wants_it_by_a_channel_they_take(seed: int) -> None:
     plan = make(small_network(seed, flows=6), channels=2, price_group=0.0)
     d, texts = plan.demand, profiles(plan)
