@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 from random import Random
 
+import pyarrow as pa
 import pytest
 
 from naive import random_xml
 from narrowcast.errors import ProfileError
+from narrowcast.profiles import Matcher, Profile
+from narrowcast.profiles.predicate import predicate
 from narrowcast.profiles.xpath.match import XPathMatcher
 from narrowcast.profiles.xpath.xpath import XPath
 
@@ -168,3 +172,63 @@ def test_lxml_agrees_on_every_path_and_document() -> None:
 @pytest.mark.nightly
 def test_lxml_agrees_on_a_thousand_paths_and_documents() -> None:
     assert disagreements(1000, seed=2) == 0
+
+
+def test_profiles_take_both_notations_and_mix_them() -> None:
+    path = Profile.parse(" //order[@venue = 'N']/symbol ")
+    assert (path.text, path.attributes, path.kinds) == ("//order[@venue = 'N']/symbol", ("xml",), {"xml": "string"})
+    both = Profile.parse("price > 1 AND xpath_boolean(xml, '//order[@venue = ''N'']')")
+    assert Profile.parse(both.text) == both
+    assert Profile.parse("//order").covers(path)
+    assert Profile.parse("//order").covers(both)
+    assert not path.covers(Profile.parse("//order"))
+    assert not Profile.parse("/a").overlaps(Profile.parse("/b"))
+    assert pickle.loads(pickle.dumps(both)) == both
+    left = path - Profile.parse("//order[@x]")
+    assert Profile.parse(left.text, limits=None) == left
+    document = "<order venue='N'><symbol/></order>"
+    assert both.matches({"price": 2, "xml": document})
+    assert not both.matches({"price": 2})
+    assert not path.matches({"xml": f"<!DOCTYPE order [<!ENTITY a 'b'>]>{document}"}), "refused: nothing is in it"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("//a[", "expected a name"),
+        ("xpath_boolean(xml, 3)", "takes a path in quotes"),
+        ("xpath_boolean(xml, 'a')", "must start with /"),
+        ("xml > 3 AND xpath_boolean(xml, '//a')", "cannot be compared with a string"),
+        ("xpath_boolean(xml)", "unexpected"),
+    ],
+)
+def test_paths_that_are_none_are_refused_in_profiles(text: str, says: str) -> None:
+    with pytest.raises(ProfileError, match=says):
+        Profile.parse(text)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_matcher_agrees_with_the_definition_on_both_notations(seed: int) -> None:
+    rng = Random(seed)
+    texts = [random_xml.xpath(rng) for _ in range(40)]
+    quoted = ["xpath_boolean(xml, '" + text.replace("'", "''") + "')" for text in texts]
+    texts += [f"n > {k % 3} AND {each}" for k, each in enumerate(quoted[:15])]
+    texts += [f"NOT {each} OR n = 1" for each in quoted[15:30]] + [f"({quoted[0]}) IS NOT TRUE"]
+    texts += ["xml LIKE '%red%' AND NOT xpath_boolean(xml, '//a')", "n = 1", "xml IS NULL"]
+    profiles = [Profile.parse(text) for text in texts]
+    profiles += [profiles[0] - profiles[1], Profile.any_of(profiles[:40])]
+    rows = [
+        {"n": rng.randrange(4), "xml": rng.choice([None, "junk", "<a>", *[random_xml.document(rng)] * 17])}
+        for _ in range(150)
+    ]
+    found = zip(*Matcher(profiles).match(pa.Table.from_pylist(rows)), strict=True)
+    slow = [(i, j) for i, row in enumerate(rows) for j, each in enumerate(profiles) if each.matches(row)]
+    assert [(int(i), int(j)) for i, j in found] == slow
+    fast = [(i, j) for i, row in enumerate(rows) for j, each in enumerate(profiles) if predicate(each)(row)]
+    assert fast == slow
+    for one in profiles[:60]:
+        for other in profiles[:60:7]:
+            if one.covers(other):
+                assert all(one.matches(row) for row in rows if other.matches(row)), (one, other)
+            if not one.overlaps(other):
+                assert not any(one.matches(row) and other.matches(row) for row in rows), (one, other)

@@ -15,7 +15,9 @@ from narrowcast.errors import InputError, ProfileError
 
 def match(
     messages: Annotated[Path, typer.Argument(help="The messages: Parquet, CSV or JSON lines.")],
-    profile: Annotated[list[str] | None, typer.Option(help="A profile. Repeat the option for more.")] = None,
+    profile: Annotated[
+        list[str] | None, typer.Option(help="A profile: SQL, or XPath over the column xml. Repeat it for more.")
+    ] = None,
     subscriptions: Annotated[
         Path | None, typer.Option(help="A table with columns subscriber and profile, instead of --profile.")
     ] = None,

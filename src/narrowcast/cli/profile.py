@@ -10,7 +10,9 @@ from narrowcast.cli.output import AsJson, output, print_json, table
 
 
 def profile(
-    profile: Annotated[str, typer.Argument(help="A profile: the WHERE clause of SQL over a message's attributes.")],
+    profile: Annotated[
+        str, typer.Argument(help="The WHERE clause of SQL over a message's attributes, or an XPath over its document.")
+    ],
     other: Annotated[str | None, typer.Argument(help="A second profile to compare with the first.")] = None,
     json: AsJson = False,
 ) -> None:
@@ -21,6 +23,8 @@ def profile(
         narrowcast profile "symbol IN ('IBM','MSFT') AND price > 100"
 
         narrowcast profile "price > 100" "price BETWEEN 200 AND 300"
+
+        narrowcast profile "//order" "//order[@venue = 'N']/symbol"
     """
     from narrowcast.profiles import Profile
 

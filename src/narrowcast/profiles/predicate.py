@@ -12,8 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 from narrowcast.profiles import Profile
-from narrowcast.profiles.sql.syntax import And, Between, Compare, Constant, Expression, In, IsTrue, Not, Or
+from narrowcast.profiles.sql.syntax import And, Between, Compare, Constant, Expression, Finds, In, IsTrue, Not, Or
 from narrowcast.profiles.sql.truth import truth
+from narrowcast.profiles.xpath.xpath import xpath_of
 
 Test = Callable[[Mapping[str, Any]], bool | None]
 
@@ -95,6 +96,8 @@ def _term(term: Expression) -> Test | None:
     """The fast form of a term, if it has one."""
     if isinstance(term, In) and term.kind in ("string", "number"):
         return _in(term, (str,) if term.kind == "string" else (int, float))
+    if isinstance(term, Finds):
+        return _finds(term)
     if isinstance(term, Compare) and term.kind == "string":
         return _text(term)
     if isinstance(term, Compare) and term.kind == "number" and term.value == term.value:
@@ -112,6 +115,16 @@ def _in(term: In, kinds: tuple[type, ...]) -> Test:
         if type(value) in kinds and value == value:
             return True if value in values else miss
         return truth(term, message)
+
+    return test
+
+
+def _finds(term: Finds) -> Test:
+    name, is_in = term.attribute, xpath_of(term.path).is_in
+
+    def test(message: Mapping[str, Any]) -> bool | None:
+        value = message.get(name)
+        return is_in(value) if type(value) is str else truth(term, message)
 
     return test
 

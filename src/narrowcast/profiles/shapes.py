@@ -34,11 +34,13 @@ from narrowcast.profiles.sql.constants import (
 from narrowcast.profiles.sql.like import read_pattern, write_pattern
 from narrowcast.profiles.sql.parse import Parsed, read
 from narrowcast.profiles.sql.syntax import (
+    XML,
     And,
     Between,
     Compare,
     Constant,
     Expression,
+    Finds,
     In,
     IsNull,
     IsTrue,
@@ -49,6 +51,7 @@ from narrowcast.profiles.sql.syntax import (
     count_terms,
     longest_list,
 )
+from narrowcast.profiles.xpath.xpath import xpath_of
 
 Shape: TypeAlias = tuple[str, ...]
 Take: TypeAlias = Callable[[], str]  # the next constant, as it is written
@@ -88,6 +91,8 @@ def parse(text: str, limits: ProfileLimits) -> Expression:
     [100, 101.5]
     """
     check_text(text, limits)
+    if text.lstrip().startswith("/"):
+        return Finds(XML, xpath_of(text.strip()).text)
     parts = _CONSTANT.split(text)
     shape = tuple(parts[::2])
     template = _TEMPLATES.get(shape)
@@ -159,12 +164,14 @@ def _maker(node: Expression) -> Maker:
             return _term_maker(node)
 
 
-def _term_maker(term: Compare | Between | In | Like) -> Maker:
+def _term_maker(term: Compare | Between | In | Like | Finds) -> Maker:
     attribute = term.attribute
     if isinstance(term, In):
         return _list_maker(term)
     if isinstance(term, Like):
         return lambda take: Like(attribute, write_pattern(read_pattern(read_string(take()))))
+    if isinstance(term, Finds):
+        return lambda take: Finds(attribute, xpath_of(read_string(take())).text)
     if term.kind == "boolean":
         return lambda take: term  # TRUE and FALSE are words of the shape
     value = _READERS[term.kind]

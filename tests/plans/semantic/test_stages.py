@@ -13,6 +13,7 @@ import narrowcast as nc
 from naive import semantic_system as naive
 from naive.measured import measured
 from narrowcast.deliver.routing.routes import Subscribers
+from narrowcast.deliver.routing.routing import Routing
 from narrowcast.errors import UnsupportedError
 from narrowcast.evaluate.whatif import sweep
 from narrowcast.model.demand import Demand
@@ -177,8 +178,21 @@ def test_the_network_obeys_the_plan_whatever_number_of_profiles_a_channel_has(me
                     assert sent & set(routing.taken[name])
 
 
-def test_xpath_profiles_of_content_channels_are_refused_by_the_network() -> None:
-    star = nc.Topology([(0, 1), (0, 2)])
-    plan = nc.semantic.plan(star, ["//order", "//trade"], [(0, 1), (1, 2)], pa.table({"xml": ["<order/>"]}), 0, "merge")
-    with pytest.raises(UnsupportedError, match="up does not support XPath profiles"):
-        route(plan, Subscribers({}, {}), None)
+@pytest.mark.parametrize("method", ["search", "merge", "semcast", "noise-merge"])
+def test_documents_travel_by_the_paths_that_find_something_in_them(method: str) -> None:
+    star = nc.Topology([(0, 1), (0, 2), (0, 3)])
+    wanted = ["//order", "/book/order[@v = 'N']", "x > 3"]
+    window = pa.table({"xml": ["<order/>", "<book><order v='N'/></book>", None], "x": [1, 2, 5]})
+    plan = nc.semantic.plan(star, wanted, [(0, 1), (1, 2), (2, 3)], window, 0, method)
+    names = plan.broker_names
+    who = Subscribers(
+        dict(zip("abc", wanted, strict=True)),
+        {"a": "ea", "b": "eb", "c": "ec"},
+        {"ea": names[1], "eb": names[2], "ec": names[3]},
+    )
+    routing = Routing.from_bytes(route(plan, who, None).to_bytes())
+    for message in window.to_pylist():
+        sent = set(routing.route(message)[1])
+        for name, text in who.profiles.items():
+            if nc.Profile.parse(text).matches(message):
+                assert sent & set(routing.taken[name]), (method, name, message)

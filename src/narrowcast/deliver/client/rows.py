@@ -1,17 +1,22 @@
-"""Rows in, payloads out, and back: dicts one by one, or Arrow tables whole."""
+"""Rows in, payloads out, and back: dicts one by one, tables as columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from narrowcast.deliver.parts.publisher import PublisherSettings
 from narrowcast.deliver.wire import MOST_PAYLOAD, Malformed, decode_payloads, encode_payload
+from narrowcast.deliver.wire.place import MOST
 from narrowcast.errors import InputError
+from narrowcast.profiles.sql.syntax import XML
+from narrowcast.profiles.xpath.document import check_document
+
+if TYPE_CHECKING:
+    from narrowcast.deliver.wire.columns import Columns
 
 LIMITS = PublisherSettings()
-Rows = Any  # a Mapping, an iterable of them, or pyarrow's Table or RecordBatch
+Rows = Any  # a Mapping, an iterable of them, pyarrow's Table or RecordBatch, or a pandas DataFrame
 
 
 def payloads(
@@ -32,7 +37,7 @@ def payloads(
     elif hasattr(rows, "to_pylist"):
         rows = _listed(rows)
     elif isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
-        raise InputError(f"rows must be dicts or an Arrow table, got {type(rows).__name__}", name="rows")
+        raise InputError(f"rows must be dicts, an Arrow table or a DataFrame, got {type(rows).__name__}", name="rows")
     for row in rows:
         if not isinstance(row, Mapping):
             raise InputError(f"a row must be a dict of attributes, got {type(row).__name__}", name="rows", got=row)
@@ -40,6 +45,8 @@ def payloads(
             if name not in row:
                 without(name)
         key = ()
+        if XML in row:
+            check_document(row[XML])
         yield encode_payload(row, most)
 
 
@@ -75,7 +82,67 @@ def chunks(payloads: Iterable[bytes], limits: PublisherSettings = LIMITS) -> Ite
         yield tuple(chunk)
 
 
-@dataclass(frozen=True)
+class ColumnChunk(NamedTuple):
+    """Columns that have an entry of the log to themselves: how many rows, and their record batch as bytes."""
+
+    n_rows: int
+    data: bytes
+
+
+def entries(
+    rows: Rows,
+    key: Sequence[str] = (),
+    without: Callable[[str], None] = lambda name: None,
+    limits: PublisherSettings = LIMITS,
+) -> Iterator[tuple[bytes, ...] | ColumnChunk]:
+    """Rows by the entry of the log that they will share: of a table as columns, where its types allow, else one by one.
+
+    >>> import pyarrow as pa
+    >>> [type(entry).__name__ for entry in entries(pa.table({"p": [1]}))], list(entries([{"p": 1}]))
+    (['ColumnChunk'], [(b'{"p":1}',)])
+    """
+    rows = _from_pandas(rows)
+    if not hasattr(rows, "schema") or not hasattr(rows, "to_pylist"):
+        yield from chunks(payloads(rows, key, without, limits.most_payload), limits)
+        return
+    for name in key:
+        if name not in rows.schema.names:
+            without(name)
+    for batch in rows.to_batches() if hasattr(rows, "to_batches") else [rows]:
+        yield from _batch_entries(batch, limits)
+
+
+def _batch_entries(batch: Any, limits: PublisherSettings) -> Iterator[tuple[bytes, ...] | ColumnChunk]:
+    from narrowcast.deliver.wire.columns import as_columns, split_columns
+
+    columns = as_columns(batch)
+    if columns is None:
+        yield from chunks(payloads(batch, (), most=limits.most_payload), limits)
+        return
+    if XML in columns.schema.names:
+        for text in columns.column(XML).to_pylist():
+            check_document(text)
+    most = min(limits.most_columns, limits.most_payload)
+    for piece, data in split_columns(columns, MOST, most):
+        if len(data) > limits.most_payload:
+            raise InputError(
+                f"message must be at most {limits.most_payload} bytes, got {len(data)}", name="message", got=len(data)
+            )
+        yield ColumnChunk(piece.num_rows, data)
+
+
+def _from_pandas(rows: Rows) -> Rows:
+    """A DataFrame as a table, without its index; NaN is null. One of mixed types is rows like any others."""
+    if not (hasattr(rows, "iloc") and hasattr(rows, "to_dict") and hasattr(rows, "columns")):
+        return rows
+    import pyarrow as pa
+
+    try:
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError):
+        return rows.to_dict("records")
+
+
 class MessageBatch(Sequence[dict[str, Any]]):
     """Messages of a subscription, in order; a sequence of dicts, or `arrow()`.
 
@@ -85,15 +152,30 @@ class MessageBatch(Sequence[dict[str, Any]]):
     copy, or was emptied; what was published since then comes). Then there are none in here.
     """
 
-    rows: tuple[bytes, ...]
-    shard: int
-    places: tuple[int, ...]
-    position: Mapping[int, int]
-    gap: str | None = None
-    _decoded: list[dict[str, Any]] = field(default_factory=list, repr=False, compare=False)
+    def __init__(
+        self,
+        rows: tuple[bytes, ...],
+        shard: int,
+        places: tuple[int, ...],
+        position: Mapping[int, int],
+        gap: str | None = None,
+        columns: Columns | None = None,
+    ) -> None:
+        self.shard, self.position, self.gap = shard, position, gap
+        self._rows, self._places, self._columns = rows, places, columns
+        self._decoded: list[dict[str, Any]] = []
+
+    @property
+    def places(self) -> Sequence[int]:
+        """Where each message stands in its shard's log."""
+        return self._places if self._columns is None else self._columns.places
+
+    def __repr__(self) -> str:
+        why = "" if self.gap is None else f", gap {self.gap!r}"
+        return f"MessageBatch({len(self)} messages of shard {self.shard}, position {dict(self.position)}{why})"
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self._rows) if self._columns is None else len(self._columns)
 
     @overload
     def __getitem__(self, index: int) -> dict[str, Any]: ...
@@ -102,17 +184,28 @@ class MessageBatch(Sequence[dict[str, Any]]):
     def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
 
     def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
-        if not self._decoded and self.rows:
-            found = decode_payloads(self.rows)
-            self._decoded.extend({} if isinstance(row, Malformed) else row for row in found)
+        if not self._decoded and len(self):
+            self._decoded = self._decode()
         return self._decoded[index]
+
+    def _decode(self) -> list[dict[str, Any]]:
+        if self._columns is None:
+            return [{} if isinstance(row, Malformed) else row for row in decode_payloads(self._rows)]
+        from narrowcast.deliver.wire.columns import rows_of
+
+        return rows_of(self._columns.batch)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self[:])
 
     def arrow(self) -> Any:
-        """The messages as a pyarrow.Table; attributes that a message lacks are null."""
+        """The messages as a pyarrow.Table; attributes that a message lacks are null.
+
+        Messages that were published as columns keep the types of those columns, and are not looked at one by one.
+        """
         import pyarrow as pa
 
+        if self._columns is not None:
+            return pa.Table.from_batches([self._columns.batch])
         names = dict.fromkeys(name for row in self for name in row)
         return pa.table({name: pa.array([row.get(name) for row in self]) for name in names})

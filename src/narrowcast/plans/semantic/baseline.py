@@ -25,7 +25,7 @@ class SchemeCost:
 
 def baseline(
     topology: Topology,
-    profiles: Sequence[Wanted | str],
+    profiles: Sequence[Wanted],
     clients: ArrayLike,
     messages: Any,
     sources: ArrayLike,

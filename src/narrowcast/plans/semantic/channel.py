@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from narrowcast.model.arrays import Bools, Ints
 from narrowcast.plans.semantic.content import Content, expression
-from narrowcast.plans.semantic.window import Wanted
+from narrowcast.profiles import Profile
 
 CHUNK = 4096
 
@@ -33,7 +33,7 @@ class Channel:
     link_cost: float
     kind: str
     content: Callable[[], Content] = field(repr=False)
-    profiles: tuple[Wanted, ...] = field(repr=False)
+    profiles: tuple[Profile, ...] = field(repr=False)
     allowed: float = np.inf
     """How long a message may take to the rendezvous so that no client's latency bound is broken."""
     number: int = 0

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
 from narrowcast.model.arrays import Bools
 from narrowcast.profiles import Profile
-from narrowcast.profiles.xpath.symbolic import Symbolic
-from narrowcast.profiles.xpath.xpath import XPath
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,18 +124,17 @@ def _holds(content: Content, matched: Bools, known: dict[int, Bools]) -> Bools:
             return known[id(content.whole)] & ~known[id(content.without)]
 
 
-def expression(content: Content, profiles: Sequence[Profile | XPath]) -> Any:
-    """The same as a Profile, or over XPath profiles as a symbolic expression with the same operations."""
-    kind: Any = Profile if all(isinstance(profile, Profile) for profile in profiles) else Symbolic
-    known: dict[int, Any] = {}
+def expression(content: Content, profiles: Sequence[Profile]) -> Profile:
+    """The same as a Profile."""
+    known: dict[int, Profile] = {}
     for part in bottom_up(content, known):
         match part:
             case Wants():
-                told = kind.any_of([profiles[i] for i in part.profiles])
+                told = Profile.any_of([profiles[i] for i in part.profiles])
             case Both():
                 told = reduce(lambda a, b: a & b, [known[id(each)] for each in part.parts])
             case Either():
-                told = kind.any_of([known[id(each)] for each in part.parts])
+                told = Profile.any_of([known[id(each)] for each in part.parts])
             case Less():
                 told = known[id(part.whole)] - known[id(part.without)]
         known[id(part)] = told

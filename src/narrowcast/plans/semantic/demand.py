@@ -38,7 +38,7 @@ class OverlayDemand:
     """
 
     topology: Topology
-    profiles: Sequence[Wanted | str]
+    profiles: Sequence[Wanted]
     clients: ArrayLike
     messages: Any = None
     sources: ArrayLike | None = None

@@ -15,11 +15,10 @@ from narrowcast.model.intake import codes_of, numbers_in, repeats, texts_in
 from narrowcast.model.quarantine import Quarantine, Sieve
 from narrowcast.model.tables import read_table
 from narrowcast.model.topology import ROLES, Topology
-from narrowcast.plans.semantic.window import Wanted, read_profile
+from narrowcast.plans.semantic.window import read_profile
 from narrowcast.profiles import Profile
+from narrowcast.profiles.sql.syntax import XML
 from narrowcast.profiles.xpath.document import parse_document
-from narrowcast.profiles.xpath.symbolic import XML_COLUMN
-from narrowcast.profiles.xpath.xpath import XPath
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +26,7 @@ class Clients:
     """Subscriptions taken in: `clients` are (profile index, broker) pairs, from row `rows[i]` of their table."""
 
     names: tuple[str, ...]
-    profiles: tuple[Wanted, ...]
+    profiles: tuple[Profile, ...]
     clients: Ints
     bounds: Floats | None
     rows: Ints
@@ -80,7 +79,7 @@ def _nodes(path: str | Path, aside: Quarantine) -> tuple[list[str], list[str]]:
 
 
 def read_messages(
-    path: str | Path, topology: Topology, aside: Quarantine, wanted: Sequence[Wanted]
+    path: str | Path, topology: Topology, aside: Quarantine, wanted: Sequence[Profile]
 ) -> tuple[Any, Ints | None]:
     """The messages and the broker each comes from; None if the table has no column source.
 
@@ -98,11 +97,11 @@ def read_messages(
     if "size" in table.column_names and not pa.types.is_string(table["size"].type):
         sieve.refuse(pc.less(table["size"], 0).fill_null(False).to_numpy(), "size is negative")
     table = _as_numbers(table, wanted, sieve)
-    if XML_COLUMN in table.column_names and any(isinstance(each, XPath) for each in wanted):
-        for at, document in enumerate(table[XML_COLUMN].to_pylist()):
+    if XML in table.column_names and any(XML in each.attributes for each in wanted):
+        for at, document in enumerate(table[XML].to_pylist()):
             reason = _unreadable(document) if sieve.good[at] else None
             if reason is not None:
-                aside.add(path, [at], f"{XML_COLUMN}: {reason}")
+                aside.add(path, [at], f"{XML}: {reason}")
                 sieve.good[at] = False
     kept = table.filter(sieve.good)
     return kept, None if sources is None else sources[sieve.good]
@@ -118,11 +117,10 @@ def _unreadable(document: Any) -> str | None:
     return None
 
 
-def _as_numbers(table: Any, wanted: Sequence[Wanted], sieve: Sieve) -> Any:
+def _as_numbers(table: Any, wanted: Sequence[Profile], sieve: Sieve) -> Any:
     import pyarrow as pa
 
-    plain = [each for each in wanted if isinstance(each, Profile)]
-    numbers = sorted({name for each in plain for name, kind in each.kinds.items() if kind == "number"})
+    numbers = sorted({name for each in wanted for name, kind in each.kinds.items() if kind == "number"})
     for name in numbers:
         if name not in table.column_names or not pa.types.is_string(table[name].type):
             continue
@@ -152,7 +150,7 @@ def read_clients(path: str | Path, topology: Topology, aside: Quarantine) -> Cli
     broker = _places(table["node"], topology, sieve, "node")
     bounds = _bounds(table, sieve) if "latency_bound" in table.column_names else None
     codes, texts = codes_of(text)
-    found: list[Wanted | None] = []
+    found: list[Profile | None] = []
     for code, each in enumerate(texts):
         try:
             found.append(read_profile(each))
@@ -178,20 +176,16 @@ def answerable(given: Clients, messages: Any, path: str | Path, aside: Quarantin
     none = messages.slice(0, 0)
     reasons: dict[int, str] = {}
     for i, profile in enumerate(given.profiles):
-        if isinstance(profile, XPath):
-            if XML_COLUMN not in messages.column_names:
-                reasons[i] = f"the messages have no column {XML_COLUMN!r} for its XPath"
-            continue
         if not set(profile.attributes) <= set(messages.column_names):
             missing = sorted(set(profile.attributes) - set(messages.column_names))
             reasons[i] = f"the messages have no column {missing[0]!r}"
-    plain = [i for i, each in enumerate(given.profiles) if isinstance(each, Profile) and i not in reasons]
+    plain = [i for i, each in enumerate(given.profiles) if i not in reasons]
     try:
-        Matcher([given.profiles[i] for i in plain]).match(none)  # type: ignore[misc]
+        Matcher([given.profiles[i] for i in plain]).match(none)
     except InputError:
         for i in plain:
             try:
-                Matcher([given.profiles[i]]).match(none)  # type: ignore[list-item]
+                Matcher([given.profiles[i]]).match(none)
             except InputError as error:
                 reasons[i] = " ".join(str(error).split())
     if not reasons:

@@ -26,7 +26,7 @@ METHODS = ("search", *PUBLISHED, JOIN_AT_BROKER)
 
 def plan(
     topology: Topology,
-    profiles: Sequence[Wanted | str],
+    profiles: Sequence[Wanted],
     clients: ArrayLike,
     messages: Any,
     sources: ArrayLike | None = None,

@@ -10,12 +10,10 @@ from narrowcast.deliver.routing.audience import Audiences
 from narrowcast.deliver.routing.routes import Subscribers, by_audience, by_content
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Overlay
-from narrowcast.errors import UnsupportedError
 from narrowcast.model.arrays import Floats
 from narrowcast.plans.semantic.channel import Channel
 from narrowcast.plans.semantic.result import SemanticPlan
 from narrowcast.plans.semantic.routers.audience import AudienceRouter
-from narrowcast.profiles import Profile
 
 
 def route(plan: SemanticPlan, subscribers: Subscribers, groups: int | None = None) -> Routing:
@@ -23,10 +21,6 @@ def route(plan: SemanticPlan, subscribers: Subscribers, groups: int | None = Non
     trees = {channel.number: _tree(channel, plan.broker_names) for channel in plan.channels}
     if isinstance(plan.router, AudienceRouter):
         return by_audience(_audiences(plan, plan.router), trees, subscribers)
-    if not all(isinstance(profile, Profile) for profile in plan.system.profiles):
-        raise UnsupportedError(
-            f"up does not support XPath profiles in plans by {plan.method} yet", works=("method search", "SQL profiles")
-        )
     contents = {channel.number: channel.expression for channel in plan.channels}
     return by_content(contents, trees, subscribers)
 

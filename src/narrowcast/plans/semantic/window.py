@@ -16,12 +16,11 @@ from narrowcast.model.topology import Topology
 from narrowcast.network import Paths, shortest_paths
 from narrowcast.plans.semantic.statistics import Statistics
 from narrowcast.profiles import Profile
-from narrowcast.profiles.xpath.symbolic import XML_COLUMN
 from narrowcast.profiles.xpath.xpath import XPath
 
 CHUNK = 4096
 
-Wanted = Profile | XPath
+Wanted = Profile | XPath | str
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +28,7 @@ class OverlaySystem:
     """An overlay, the distinct profiles, and where they are wanted: `wants[p, j]` at broker `gateways[j]`."""
 
     paths: Paths
-    profiles: tuple[Wanted, ...]
+    profiles: tuple[Profile, ...]
     clients: Ints
     gateways: Ints
     wants: Bools
@@ -39,14 +38,16 @@ class OverlaySystem:
         return self.paths.topology
 
     @cached_property
-    def _matching(self) -> _Matching:
-        return _Matching(self.profiles)
+    def _matcher(self) -> Any:
+        from narrowcast.profiles import Matcher
+
+        return Matcher(self.profiles)
 
     def match(self, messages: Any) -> Any:
         """A sparse (message × profile) matrix of what matches."""
         from scipy.sparse import csr_array
 
-        rows, cols = self._matching(messages)
+        rows, cols = self._matcher.match(messages)
         shape = (messages.num_rows, len(self.profiles))
         return csr_array((np.ones(rows.size, np.int32), (rows, cols)), shape=shape)
 
@@ -77,7 +78,7 @@ class Window:
     source: Ints
 
 
-def system(topology: Topology, profiles: Sequence[Wanted | str], clients: ArrayLike) -> OverlaySystem:
+def system(topology: Topology, profiles: Sequence[Wanted], clients: ArrayLike) -> OverlaySystem:
     """Check and index the subscribers' side."""
     wanted = tuple(read_profile(profile) for profile in profiles)
     pairs = np.asarray(clients)
@@ -154,41 +155,6 @@ def _check_connected(paths: Paths, brokers: Ints) -> None:
         )
 
 
-def read_profile(profile: Wanted | str) -> Wanted:
-    """A profile from text: an XPath if it starts with a slash."""
-    if not isinstance(profile, str):
-        return profile
-    return XPath.parse(profile) if profile.lstrip().startswith("/") else Profile.parse(profile)
-
-
-class _Matching:
-    """Relational profiles read the columns, XPath profiles the documents in column `xml`; compiled once."""
-
-    def __init__(self, profiles: Sequence[Wanted]) -> None:
-        from narrowcast.profiles import Matcher
-        from narrowcast.profiles.xpath.match import XPathMatcher
-
-        plain = {i: profile for i, profile in enumerate(profiles) if isinstance(profile, Profile)}
-        paths = {i: profile for i, profile in enumerate(profiles) if isinstance(profile, XPath)}
-        self.plain, self.paths = np.array(list(plain), np.int64), np.array(list(paths), np.int64)
-        self.columns = Matcher(list(plain.values())) if plain else None
-        self.documents = XPathMatcher(list(paths.values())) if paths else None
-
-    def __call__(self, messages: Any) -> tuple[Ints, Ints]:
-        rows, cols = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        if self.columns is not None:
-            row, col = self.columns.match(messages)
-            rows, cols = [row], [self.plain[col]]
-        if self.documents is not None:
-            row, col = self._documents(messages)
-            rows, cols = [*rows, row], [*cols, self.paths[col]]
-        return np.concatenate(rows), np.concatenate(cols)
-
-    def _documents(self, messages: Any) -> tuple[Ints, Ints]:
-        if XML_COLUMN not in messages.column_names:
-            raise InputError(f"messages must have the column {XML_COLUMN!r} for XPath profiles", name="messages")
-        assert self.documents is not None
-        documents = messages[XML_COLUMN].to_pylist()
-        there = np.array([i for i, document in enumerate(documents) if document is not None], np.int64)
-        rows, cols = self.documents.match([documents[i] for i in there])
-        return there[rows], cols
+def read_profile(profile: Wanted) -> Profile:
+    """A profile from text of either notation, or from a path."""
+    return profile if isinstance(profile, Profile) else Profile.parse(str(profile))

@@ -12,10 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 from narrowcast.profiles.algebra.intervals import Interval
 from narrowcast.profiles.sql.like import ANY, ONE, Likes, Pattern
+from narrowcast.profiles.xpath.xpath import XPath
 
 STATES = 20_000
 # A step moves one automaton by one character; a hundred thousand take some hundredths of a second.
@@ -131,14 +133,19 @@ def _alphabet(patterns: Sequence[Pattern], interval: Interval) -> list[str]:
 def is_empty(interval: Interval, likes: Likes) -> bool | None:
     """Whether no string of the interval matches all wanted patterns and none of the others.
 
-    None when the budget did not suffice to tell.
+    None when the budget did not suffice to tell, or when paths leave it open.
 
     >>> from narrowcast.profiles.sql.like import read_pattern
     >>> both = frozenset({(read_pattern("a%"), True), (read_pattern("%b"), True)})
     >>> is_empty(Interval("b", True), both), is_empty(Interval(), both)
     (True, False)
     """
-    answer, steps = _search(interval, likes)
+    plain = frozenset((like, wanted) for like, wanted in likes if not isinstance(like, XPath))
+    if len(plain) < len(likes):
+        if _contradict(frozenset((path, wanted) for path, wanted in likes if isinstance(path, XPath))):
+            return True
+        return True if plain and is_empty(interval, frozenset(plain)) else None
+    answer, steps = _search(interval, plain)
     _PURSE.left -= steps
     if _PURSE.left < 0:
         raise TooComplexError
@@ -146,7 +153,17 @@ def is_empty(interval: Interval, likes: Likes) -> bool | None:
 
 
 @lru_cache(maxsize=16_384)
-def _search(interval: Interval, likes: Likes) -> tuple[bool | None, int]:
+def _contradict(paths: frozenset[tuple[XPath, bool]]) -> bool:
+    """True proves that no document has all that it must have and nothing that it must not have."""
+    found = [path for path, wanted in paths if wanted]
+    missed = [path for path, wanted in paths if not wanted]
+    if any(not one.overlaps(other) for one, other in combinations(found, 2)):
+        return True
+    return any(wide.covers(narrow) for wide in missed for narrow in found)
+
+
+@lru_cache(maxsize=16_384)
+def _search(interval: Interval, likes: frozenset[tuple[Pattern, bool]]) -> tuple[bool | None, int]:
     """The answer and the steps it took."""
     ordered = sorted(likes, key=repr)
     automata = [_PatternAutomaton.of(pattern) for pattern, _ in ordered]

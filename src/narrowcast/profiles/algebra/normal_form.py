@@ -14,7 +14,7 @@ from typing import TypeAlias
 from narrowcast.profiles.algebra.emptiness import TooComplexError, effort
 from narrowcast.profiles.algebra.sets import EVERY_VALUE, NOTHING, ValueSet, union
 from narrowcast.profiles.algebra.term_sets import false_set, true_set
-from narrowcast.profiles.sql.syntax import TERMS, And, Constant, Expression, IsTrue, Like, Not, Or, terms
+from narrowcast.profiles.sql.syntax import TERMS, And, Constant, Expression, Finds, IsTrue, Like, Not, Or, terms
 
 Box: TypeAlias = Mapping[str, ValueSet]
 Boxes: TypeAlias = list[dict[str, ValueSet]]
@@ -104,7 +104,7 @@ _CAP = 10**18
 
 def _is_one_set(node: Expression) -> bool:
     found = list(terms(node))
-    return not any(isinstance(t, Like) for t in found) and len({t.attribute for t in found}) <= 1
+    return not any(isinstance(t, (Like, Finds)) for t in found) and len({t.attribute for t in found}) <= 1
 
 
 def _truth(node: Expression, wanted: bool, limit: int) -> Boxes:

@@ -14,17 +14,18 @@ from typing import Any, NamedTuple
 from narrowcast.profiles.algebra import emptiness, intervals
 from narrowcast.profiles.algebra.emptiness import TooComplexError
 from narrowcast.profiles.algebra.intervals import ANYTHING, EVERYTHING, Interval, Scale
-from narrowcast.profiles.sql.like import Likes, like
+from narrowcast.profiles.sql.like import Likes, fits
 from narrowcast.profiles.sql.values import below, classify, is_nan, same
 
 MOST_PIECES = 2_000
 
 
 class StringPiece(NamedTuple):
-    """Strings inside an interval that match, or do not match, some LIKE patterns.
+    """Strings inside an interval that match, or do not match, some LIKE patterns or paths.
 
     `likes` holds (pattern, wanted): pattern is a tuple of literal runs and the wildcards ANY (`%`)
-    and ONE (`_`); patterns that an interval can express are never kept here.
+    and ONE (`_`), or an XPath that is to find something in the string as a document; patterns that an
+    interval can express are never kept here.
     """
 
     interval: Interval = ANYTHING
@@ -32,7 +33,7 @@ class StringPiece(NamedTuple):
 
     def holds(self, text: str) -> bool:
         """Whether a string is in the piece."""
-        return _inside(text, self.interval) and all(like(text, pattern) == wanted for pattern, wanted in self.likes)
+        return _inside(text, self.interval) and all(fits(text, pattern) == wanted for pattern, wanted in self.likes)
 
     def is_empty(self) -> bool:
         """Whether it is certain that no string is in the piece; a piece too hard to tell is not empty."""

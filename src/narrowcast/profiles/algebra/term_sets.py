@@ -10,8 +10,9 @@ from narrowcast.profiles.algebra.emptiness import successor
 from narrowcast.profiles.algebra.intervals import EVERYTHING, Interval
 from narrowcast.profiles.algebra.sets import NOT_NULL, NOTHING, NULL, STRINGS, StringPiece, ValueSet, union
 from narrowcast.profiles.sql.like import ANY, Pattern, Wildcard, read_pattern
-from narrowcast.profiles.sql.syntax import Between, Compare, In, IsNull, Kind, Like, Operator, Term, Value
+from narrowcast.profiles.sql.syntax import Between, Compare, Finds, In, IsNull, Kind, Like, Operator, Term, Value
 from narrowcast.profiles.sql.values import plain_constant
+from narrowcast.profiles.xpath.xpath import xpath_of
 
 _EVERY: dict[Kind, ValueSet] = {
     "number": ValueSet(number=EVERYTHING),
@@ -32,6 +33,8 @@ def true_set(term: Term) -> ValueSet:
             return _any_of(term)
         case Like():
             return ValueSet(string=like_pieces(read_pattern(term.pattern), wanted=True))
+        case Finds():
+            return _found(term, wanted=True)
         case IsNull():
             return NULL
 
@@ -43,10 +46,16 @@ def false_set(term: Term) -> ValueSet:
             return NOTHING
         case Like():
             return ValueSet(string=like_pieces(read_pattern(term.pattern), wanted=False))
+        case Finds():
+            return _found(term, wanted=False)
         case IsNull():
             return NOT_NULL
         case _:
             return _EVERY[term.kind].minus(true_set(term))
+
+
+def _found(term: Finds, wanted: bool) -> ValueSet:
+    return ValueSet(string=(StringPiece(likes=frozenset({(xpath_of(term.path), wanted)})),))
 
 
 def _any_of(term: In) -> ValueSet:

@@ -19,7 +19,7 @@ NULL_CODE = 0
 KINDS = ("number", "string", "boolean", "timestamp", "other")
 
 Span = tuple[int, int]  # first and last code
-LikePiece = tuple[int, int, tuple[tuple[tuple[Any, ...], bool], ...]]  # span, and (pattern, wanted) that must hold
+LikePiece = tuple[int, int, tuple[tuple[Any, bool], ...]]  # span, and (pattern or path, wanted) that must hold
 
 
 @dataclass(frozen=True, slots=True)

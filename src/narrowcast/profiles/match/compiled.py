@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,8 @@ from narrowcast.profiles.match.box_index import Dims, Sets, build, offsets, rang
 from narrowcast.profiles.match.cells import Cells, Coder, LikePiece, Span, cut
 from narrowcast.profiles.profile import Profile
 from narrowcast.profiles.sql.syntax import IsNull, terms
+from narrowcast.profiles.xpath.match import XPathMatcher
+from narrowcast.profiles.xpath.xpath import XPath
 
 Ints = NDArray[np.int64]
 
@@ -32,6 +34,7 @@ class Likely:
     target_start: Ints
     targets: Ints
     pieces: Mapping[int, tuple[str, list[LikePiece]]]  # of each set with patterns: its attribute and pieces
+    paths: Mapping[str, XPathMatcher]  # by attribute, for the paths among the patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +122,19 @@ def _targets(
         target_start=offsets(count[likely]),
         targets=flat[ranges(first[likely], count[likely])],
         pieces=pieces,
+        paths=_paths(pieces.values()),
     )
     first[likely], count[likely] = flat.size + np.arange(likely.size), 1
     flat = np.concatenate((flat, units.n_targets + np.arange(likely.size)))
     return offsets(count), flat[ranges(first, count)], kept
+
+
+def _paths(pieces: Iterable[tuple[str, list[LikePiece]]]) -> dict[str, XPathMatcher]:
+    found: dict[str, dict[XPath, None]] = {}
+    for name, some in pieces:
+        for _, _, likes in some:
+            found.setdefault(name, {}).update((path, None) for path, _ in likes if isinstance(path, XPath))
+    return {name: XPathMatcher(list(paths)) for name, paths in found.items() if paths}
 
 
 def _uses(profiles: Sequence[Profile]) -> dict[str, list[Use]]:

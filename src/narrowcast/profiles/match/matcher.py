@@ -74,6 +74,24 @@ class Matcher:
         rows, profiles = zip(*self._parts(table, missing, threads), strict=True)
         return np.concatenate(rows), np.concatenate(profiles)
 
+    def match_any(self, batch: pa.RecordBatch) -> Pairs:
+        """As `match`, in this thread and for whatever columns there are, exactly as `Profile.matches` has each row.
+
+        A column that is not there is null; one of another kind than a constant is unknown beside it.
+
+        >>> Matcher(["p > 1", "p = 'x'", "q IS NULL"]).match_any(pa.record_batch({"p": [1, 2]}))[1].tolist()
+        [2, 0, 2]
+        """
+        names = set(batch.schema.names)
+        columns = {n: batch.column(n) if n in names else pa.nulls(batch.num_rows) for n in self._compiled.uses}
+        found = []
+        for start in range(0, max(batch.num_rows, 1), CHUNK):
+            n_rows = min(CHUNK, batch.num_rows - start)
+            arrays = {n: array_of(pa.chunked_array([c.slice(start, n_rows)])) for n, c in columns.items()}
+            found.append(self._match(arrays, n_rows, start))
+        rows, profiles = zip(*found, strict=True)
+        return np.concatenate(rows), np.concatenate(profiles)
+
     def counts(
         self, table: pa.Table | pa.RecordBatch, *, missing: Missing = "error", threads: int | None = None
     ) -> Ints:

@@ -19,6 +19,7 @@ from narrowcast.profiles.sql.syntax import (
     Compare,
     Constant,
     Expression,
+    Finds,
     In,
     IsNull,
     IsTrue,
@@ -31,6 +32,7 @@ from narrowcast.profiles.sql.syntax import (
     disjunction,
     kind_of_constant,
 )
+from narrowcast.profiles.xpath.xpath import xpath_of
 
 Tokens: TypeAlias = list[Token]
 Mixed: TypeAlias = list[Token | Expression]
@@ -182,6 +184,19 @@ class Builder(Transformer[Token, Expression]):
 
     def not_like(self, parts: Tokens) -> Expression:
         return Not(self.like([parts[0], *parts[2:]]))
+
+    def finds(self, parts: Tokens) -> Expression:
+        name, path = parts
+        attribute = self.attribute(name)
+        if path.type not in ("STRING", "NULL"):
+            raise self.fail("xpath_boolean takes a path in quotes", path, "xpath_boolean(xml, '//order/symbol')")
+        text = self.constant(path, attribute)
+        if text is None:
+            return Constant(None)
+        try:
+            return Finds(attribute, xpath_of(str(text)).text)
+        except ProfileError as error:
+            raise self.fail(f"not a path: {error.message}", path, error.hint) from None
 
     # Logic
 

@@ -34,6 +34,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _LIST = re.compile(LIST)
+_OPENS = re.compile(r"\s*\(")
 _CONSTANTS = ("STRING", "NUMBER", "MOMENT", "LIST")
 _KEYWORDS = {word: word for word in ("NOT", "NULL", "TRUE", "FALSE")} | {
     word: f"_{word}" for word in ("AND", "OR", "IN", "BETWEEN", "LIKE", "IS")
@@ -123,6 +124,8 @@ class ProfileLexer(Lexer):
                 continue
             if kind == "NAME":
                 kind, word, word_start = _keyword(value, before), value, start
+                if value.lower() == "xpath_boolean" and _OPENS.match(text, position):
+                    kind = "_XPATH"
             elif kind == "_LPAR" and before == "_IN" and (listed := _LIST.match(text, start)) is not None:
                 kind, value, position = "LIST", listed.group(), listed.end()
             elif kind == "_LPAR":

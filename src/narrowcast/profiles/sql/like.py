@@ -10,6 +10,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from narrowcast.profiles.xpath.xpath import XPath
+
 
 class Wildcard(Enum):
     """`%` and `_`."""
@@ -24,8 +26,8 @@ class Wildcard(Enum):
 ANY: Final = Wildcard.ANY
 ONE: Final = Wildcard.ONE
 Pattern: TypeAlias = tuple[str | Wildcard, ...]
-# Patterns with whether each is to match.
-Likes: TypeAlias = frozenset[tuple[Pattern, bool]]
+# Patterns, or paths into the text as a document, with whether each is to match.
+Likes: TypeAlias = frozenset[tuple[Pattern | XPath, bool]]
 
 
 class EscapeError(ValueError):
@@ -141,3 +143,8 @@ def like(text: str, pattern: Pattern) -> bool:
             return False
         start = at + _length(segment)
     return True
+
+
+def fits(text: str, pattern: Pattern | XPath) -> bool:
+    """Whether the text matches a pattern, or a path finds something in it as a document."""
+    return pattern.is_in(text) if isinstance(pattern, XPath) else like(text, pattern)

@@ -21,7 +21,7 @@ from narrowcast.profiles.sql.unsupported import ARITHMETIC, construct
 
 GRAMMAR = r"""
 %declare NAME STRING NUMBER MOMENT LIST OP NOT NULL TRUE FALSE
-%declare _AND _OR _IN _BETWEEN _LIKE _ESCAPE _IS _LPAR _RPAR _COMMA
+%declare _AND _OR _IN _BETWEEN _LIKE _ESCAPE _IS _XPATH _LPAR _RPAR _COMMA
 
 ?start: any_of
 ?any_of: all_of (_OR all_of)*
@@ -40,6 +40,7 @@ GRAMMAR = r"""
      | operand _LIKE operand _ESCAPE STRING                    -> like
      | operand NOT _LIKE operand                               -> not_like
      | operand NOT _LIKE operand _ESCAPE STRING                -> not_like
+     | _XPATH _LPAR operand _COMMA operand _RPAR               -> finds
      | primary _IS known                                       -> is_known
      | primary _IS NOT known                                   -> is_not_known
 ?primary: operand | _LPAR any_of _RPAR
@@ -121,6 +122,11 @@ def _hint(token: Token, expected: set[str], ended: bool) -> str:
     if "NAME" in expected:
         return "expected an attribute or a constant"
     names = sorted(
-        name.lstrip("_").replace("LPAR", "(").replace("RPAR", ")").replace("COMMA", ",") for name in expected
+        name.lstrip("_")
+        .replace("XPATH", "xpath_boolean")
+        .replace("LPAR", "(")
+        .replace("RPAR", ")")
+        .replace("COMMA", ",")
+        for name in expected
     )
     return f"expected {' or '.join(names)}"

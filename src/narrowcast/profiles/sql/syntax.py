@@ -1,8 +1,8 @@
 """The nodes of a condition. Frozen, hashable, and equal only when their meaning is.
 
-    Expression = Compare | Between | In | Like | IsNull      one attribute each: the terms
-               | And | Or | Not | IsTrue                     logic over parts
-               | Constant                                    TRUE, FALSE or NULL (unknown)
+    Expression = Compare | Between | In | Like | Finds | IsNull      one attribute each: the terms
+               | And | Or | Not | IsTrue                             logic over parts
+               | Constant                                            TRUE, FALSE or NULL (unknown)
 
 A term carries its constant's kind, because Python holds `1 == True` and this language does not.
 """
@@ -99,6 +99,19 @@ class Like(_Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Finds(_Node):
+    """`xpath_boolean(attribute, path)`: the path finds something in the document that the attribute holds.
+
+    A text that is no document, or one that is refused, has nothing in it. Profiles written as a path alone are about
+    the attribute `xml`.
+    """
+
+    attribute: str
+    path: str
+    kind: Kind = field(init=False, default="string")
+
+
+@dataclass(frozen=True, slots=True)
 class IsNull(_Node):
     """`attribute IS NULL`: never unknown."""
 
@@ -140,9 +153,10 @@ class Constant(_Node):
     value: bool | None
 
 
-Term: TypeAlias = Compare | Between | In | Like | IsNull
+Term: TypeAlias = Compare | Between | In | Like | Finds | IsNull
 Expression: TypeAlias = Term | And | Or | Not | IsTrue | Constant
-TERMS = (Compare, Between, In, Like, IsNull)
+TERMS = (Compare, Between, In, Like, Finds, IsNull)
+XML = "xml"  # the attribute that a path alone is about
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression:

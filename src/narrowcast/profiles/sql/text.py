@@ -15,11 +15,13 @@ from typing import Literal, TypeAlias
 
 from narrowcast.profiles.sql.moments import microseconds
 from narrowcast.profiles.sql.syntax import (
+    XML,
     And,
     Between,
     Compare,
     Constant,
     Expression,
+    Finds,
     In,
     IsNull,
     IsTrue,
@@ -119,6 +121,8 @@ class _Writer:
                 return self.listed(node, "")
             case Like():
                 return self.like(node, "")
+            case Finds():
+                return f"xpath_boolean({self.name(node.attribute)}, {self.string(node.path)})"
             case IsNull():
                 return f"{self.name(node.attribute)} IS NULL"
             case And():
@@ -141,6 +145,8 @@ def to_text(expression: Expression) -> str:
     >>> to_text(And((Compare("52_week_high", ">", 110.0), Not(IsNull("venue")))))
     '`52_week_high` > 110.0 AND venue IS NOT NULL'
     """
+    if isinstance(expression, Finds) and expression.attribute == XML:
+        return expression.path
     return _Writer("narrowcast").write(expression)
 
 

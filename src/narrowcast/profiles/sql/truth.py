@@ -18,6 +18,7 @@ from narrowcast.profiles.sql.syntax import (
     Compare,
     Constant,
     Expression,
+    Finds,
     In,
     IsNull,
     IsTrue,
@@ -26,6 +27,7 @@ from narrowcast.profiles.sql.syntax import (
     Or,
 )
 from narrowcast.profiles.sql.values import Plain, below, classify, is_nan, plain_constant, same
+from narrowcast.profiles.xpath.xpath import xpath_of
 
 Message = Mapping[str, Any]
 
@@ -96,6 +98,11 @@ def _like(term: Like, message: Message) -> bool | None:
     return like(value, read_pattern(term.pattern)) if kind == "string" else None
 
 
+def _finds(term: Finds, message: Message) -> bool | None:
+    kind, value = classify(message.get(term.attribute))
+    return xpath_of(term.path).is_in(value) if kind == "string" else None
+
+
 def _is_null(term: IsNull, message: Message) -> bool | None:
     return classify(message.get(term.attribute))[0] == "null"
 
@@ -132,6 +139,7 @@ _RULES: dict[type, Callable[[Any, Message], bool | None]] = {
     Between: _between,
     In: _in,
     Like: _like,
+    Finds: _finds,
     IsNull: _is_null,
     And: _and,
     Or: _or,

@@ -7,6 +7,7 @@ are documents that are too large, too deep or have too many elements.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NoReturn
 from xml.parsers import expat
 
@@ -29,7 +30,7 @@ class XmlLimits:
 DEFAULT_LIMITS = XmlLimits()
 
 
-@dataclass(slots=True)
+@dataclass
 class Document:
     """Elements in document order. Element e has `depth[e]` ancestors; its descendants follow it directly.
 
@@ -44,6 +45,11 @@ class Document:
     owner: list[int] = field(default_factory=list)
     first_text: list[int] = field(default_factory=list)
     end_text: list[int] = field(default_factory=list)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of its elements."""
+        return frozenset(self.labels)
 
     def value(self, e: int) -> str:
         """All text inside an element, in order: XPath's string-value."""
@@ -78,6 +84,55 @@ def parse_document(xml: str | bytes, limits: XmlLimits = DEFAULT_LIMITS) -> Docu
     except (ValueError, LookupError) as error:  # an encoding that Python does not have or that is no text encoding
         raise InputError(f"document refused: {error}", name="document") from None
     return document
+
+
+def check_document(value: object) -> None:
+    """Refuse what a message may not have as its attribute `xml`: anything but null or a document that can be read.
+
+    Parameters
+    ----------
+    value : the attribute's value
+
+    Raises
+    ------
+    InputError : one line that says why
+    """
+    if value is None:
+        return
+    if not isinstance(value, str):
+        raise InputError(
+            f"attribute 'xml' must be a document as text, got {type(value).__name__}", name="xml", hint="decode it"
+        )
+    try:
+        parse_document(value)
+    except InputError as error:
+        raise InputError(f"attribute 'xml' cannot be sent: {error.message}", name="xml") from None
+
+
+_SEEN: dict[str, Document] = {}
+_SEEN_CHARACTERS = [0]
+MOST_SEEN_CHARACTERS = 4_000_000
+_NOTHING = Document()
+
+
+def seen_document(text: str) -> Document:
+    """The document of a text, read once while many profiles are tested on it; an empty one if it is refused.
+
+    >>> seen_document("<a><b/></a>").labels, seen_document("no document").labels
+    (['a', 'b'], [])
+    """
+    found = _SEEN.get(text)
+    if found is None:
+        try:
+            found = parse_document(text)
+        except InputError:
+            found = _NOTHING
+        if _SEEN_CHARACTERS[0] > MOST_SEEN_CHARACTERS:
+            _SEEN.clear()
+            _SEEN_CHARACTERS[0] = 0
+        _SEEN[text] = found
+        _SEEN_CHARACTERS[0] += len(text)
+    return found
 
 
 def _listen(parser: expat.XMLParserType, document: Document, limits: XmlLimits) -> None:

@@ -7,16 +7,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from narrowcast.errors import InputError
+from narrowcast.profiles import Profile
+from narrowcast.profiles.sql.syntax import XML, Finds, terms
 from narrowcast.profiles.xpath.document import parse_document
 from narrowcast.profiles.xpath.pattern import elements, name_part
-from narrowcast.profiles.xpath.symbolic import XML_COLUMN
-from narrowcast.profiles.xpath.xpath import XPath
+from narrowcast.profiles.xpath.xpath import xpath_of
 
 #: So many documents are looked at.
 MOST = 200
 
 
-def missed_namespaces(profiles: Iterable[Any], messages: Any) -> list[str]:
+def missed_namespaces(profiles: Iterable[Profile], messages: Any) -> list[str]:
     """A line for each namespace whose names profiles ask for without one, from a sample of the documents.
 
     Parameters
@@ -29,17 +30,19 @@ def missed_namespaces(profiles: Iterable[Any], messages: Any) -> list[str]:
     lines for people; none where nothing is missed
 
     >>> import pyarrow as pa
+    >>> from narrowcast.profiles import Profile
     >>> documents = pa.table({"xml": ["<trade xmlns='urn:f'/>"]})
-    >>> missed_namespaces([XPath.parse("//trade")], documents)[0]
+    >>> missed_namespaces([Profile.parse("//trade")], documents)[0]
     "XPath profiles ask for trade in no namespace, documents have it in 'urn:f': append xmlns='urn:f' to the path"
-    >>> missed_namespaces([XPath.parse("//trade", {"": "urn:f"})], documents)
+    >>> missed_namespaces([Profile.parse("//trade xmlns='urn:f'")], documents)
     []
     """
-    paths = [profile for profile in profiles if isinstance(profile, XPath)]
-    if not paths or XML_COLUMN not in messages.column_names:
+    found = {t.path for each in profiles for t in terms(each.expression) if isinstance(t, Finds) and t.attribute == XML}
+    paths = [xpath_of(text) for text in sorted(found)]
+    if not paths or XML not in messages.column_names:
         return []
     asked = {e.label for path in paths for e in elements(path.pattern) if e.label and "}" not in e.label}
-    return _lines(asked, _labels(messages[XML_COLUMN].slice(0, MOST).to_pylist())) if asked else []
+    return _lines(asked, _labels(messages[XML].slice(0, MOST).to_pylist())) if asked else []
 
 
 def _labels(documents: Sequence[str | bytes | None]) -> Counter[str]:

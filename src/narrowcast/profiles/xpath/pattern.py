@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 Axis = Literal["child", "descendant"]
@@ -121,6 +122,16 @@ def elements(condition: Condition) -> Iterator[Element]:
     elif isinstance(condition, All | Some):
         for part in condition.parts:
             yield from elements(part)
+
+
+@lru_cache(maxsize=65_536)
+def needed_labels(pattern: Has) -> frozenset[str]:
+    """Names that every document satisfying the pattern has: a quick test before the exact one."""
+    needed = {pattern.element.label} - {None}
+    for part in pattern.element.condition.parts:
+        if isinstance(part, Has):
+            needed |= needed_labels(part)
+    return frozenset(name for name in needed if name is not None)
 
 
 def alternatives(condition: Condition, wanted: bool = True) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from narrowcast.profiles.xpath.cover import implies, may_overlap
-from narrowcast.profiles.xpath.document import Document, parse_document
+from narrowcast.profiles.xpath.document import Document, parse_document, seen_document
 from narrowcast.profiles.xpath.evaluate import satisfied
 from narrowcast.profiles.xpath.parse import parse_xpath
-from narrowcast.profiles.xpath.pattern import Has
+from narrowcast.profiles.xpath.pattern import Has, needed_labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +58,11 @@ class XPath:
         """Whether the document matches. O(document · steps); for many paths see `XPathMatcher`."""
         return satisfied(self.pattern, document if isinstance(document, Document) else parse_document(document))
 
+    def is_in(self, text: str) -> bool:
+        """Whether a text is a document that matches: what is no document, or is refused, has nothing in it."""
+        document = seen_document(text)
+        return needed_labels(self.pattern) <= document.names and satisfied(self.pattern, document)
+
     def covers(self, other: XPath) -> bool:
         """True proves that every document matching the other matches this; False also means unknown."""
         return implies(other.pattern, self.pattern)
@@ -71,8 +77,17 @@ class XPath:
     def __hash__(self) -> int:
         return hash(self.pattern)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return xpath_of, (self.text,)
+
     def __str__(self) -> str:
         return self.text
+
+
+@lru_cache(maxsize=65_536)
+def xpath_of(text: str) -> XPath:
+    """The path of a text, parsed once. Raises ProfileError as `XPath.parse` does."""
+    return XPath.parse(text)
 
 
 def _quoted(text: str) -> str:

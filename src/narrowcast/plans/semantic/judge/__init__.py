@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from narrowcast.model.plan import Tables
 from narrowcast.plans.semantic.judge.faults import semantic_cost as cost
 from narrowcast.plans.semantic.judge.faults import semantic_faults as faults
+from narrowcast.plans.semantic.judge.messages import message_faults
 
 COLUMNS: Mapping[str, Sequence[str]] = {
     "channels": ("channel", "expression", "rendezvous", "rate", "kind", "content"),
@@ -31,4 +32,4 @@ def checked(plan: Tables) -> Sequence[str]:
     )
 
 
-__all__ = ["BOUNDED", "COLUMNS", "OPTIONAL", "checked", "cost", "faults"]
+__all__ = ["BOUNDED", "COLUMNS", "OPTIONAL", "checked", "cost", "faults", "message_faults"]

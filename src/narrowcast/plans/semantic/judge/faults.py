@@ -18,8 +18,6 @@ from narrowcast.errors import InputError
 from narrowcast.model.plan import Tables
 from narrowcast.plans.semantic.judge.proof import Formulas
 from narrowcast.plans.semantic.judge.reader import ReadOverlay
-from narrowcast.profiles import Profile
-from narrowcast.profiles.xpath.xpath import XPath
 
 TOLERANCE = 1e-9
 
@@ -158,20 +156,11 @@ def _sample_faults(read: ReadOverlay) -> Iterator[str]:
 def _matched(read: ReadOverlay, messages: Any) -> list[set[int]]:
     """The profiles that match each message."""
     from narrowcast.profiles import Matcher
-    from narrowcast.profiles.xpath.match import XPathMatcher
 
     found: list[set[int]] = [set() for _ in range(messages.num_rows)]
-    if not found:
-        return found
-    plain = {p: profile for p, profile in read.read_profiles.items() if isinstance(profile, Profile)}
-    paths = {p: profile for p, profile in read.read_profiles.items() if isinstance(profile, XPath)}
-    if plain:
-        numbers = list(plain)
-        for row, col in zip(*Matcher(list(plain.values())).match(messages), strict=True):
+    if found and read.read_profiles:
+        numbers = list(read.read_profiles)
+        matched = Matcher(list(read.read_profiles.values())).match(messages, missing="null")
+        for row, col in zip(*matched, strict=True):
             found[row].add(numbers[col])
-    if paths and "xml" in messages.column_names:
-        numbers, documents = list(paths), messages["xml"].to_pylist()
-        there = [i for i, document in enumerate(documents) if document is not None]
-        for row, col in zip(*XPathMatcher(list(paths.values())).match([documents[i] for i in there]), strict=True):
-            found[there[row]].add(numbers[col])
     return found

@@ -11,7 +11,6 @@ import numpy as np
 
 from narrowcast.model.plan import Tables
 from narrowcast.profiles import Profile
-from narrowcast.profiles.xpath.xpath import XPath
 
 
 class ReadOverlay:
@@ -76,8 +75,8 @@ class ReadOverlay:
         return not self.broken
 
     @cached_property
-    def read_profiles(self) -> dict[int, Profile | XPath]:
-        return {p: _profile(text) for p, text in self.profiles.items()}
+    def read_profiles(self) -> dict[int, Profile]:
+        return {p: Profile.parse(text, limits=None) for p, text in self.profiles.items()}
 
     @cached_property
     def bounded(self) -> bool:
@@ -109,10 +108,6 @@ class ReadOverlay:
         sources = sorted({source for _, source, _, _ in self.window if source is not None})
         found = dijkstra(graph, indices=[place[s] for s in sources]) if sources else []
         return {s: dict(zip(names, row.tolist(), strict=True)) for s, row in zip(sources, found, strict=True)}
-
-
-def _profile(text: str) -> Profile | XPath:
-    return XPath.parse(text) if text.startswith("/") else Profile.parse(text, limits=None)
 
 
 def _rows(table: dict[str, list[Any]], *columns: str) -> Iterator[Any]:

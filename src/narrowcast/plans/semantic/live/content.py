@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from narrowcast.network import DisseminationTree
 from narrowcast.plans.semantic.channel import Channel
-from narrowcast.plans.semantic.content import Both, Content, Either, Less, Wants, bottom_up, expression, same
+from narrowcast.plans.semantic.content import Both, Content, Either, Less, Wants, expression, same
 from narrowcast.plans.semantic.result import SemanticPlan
 from narrowcast.plans.semantic.routers.content import ContentRouter
-from narrowcast.plans.semantic.window import OverlaySystem, Wanted
+from narrowcast.plans.semantic.window import OverlaySystem
 from narrowcast.profiles import Profile
 
 Shown = list[tuple[Channel, DisseminationTree, Callable[[], Content]]]
@@ -31,7 +30,7 @@ class _Served:
 
 
 class LiveContent:
-    def __init__(self, plan: SemanticPlan, trees: list[DisseminationTree], profiles: list[Wanted]) -> None:
+    def __init__(self, plan: SemanticPlan, trees: list[DisseminationTree], profiles: list[Profile]) -> None:
         self.paths, self.sources, self.profiles = plan.system.paths, plan.sources, profiles
         self.served = [
             _Served(channel, tree, channel.content(), served_profiles(channel.content()))
@@ -98,13 +97,5 @@ def served_profiles(content: Content) -> set[int]:
             return served_profiles(content.whole)
 
 
-def _covers(content: Content, profiles: list[Wanted], wanted: Any) -> bool:
-    if isinstance(content, Wants) and not isinstance(wanted, Profile):
-        return any(type(profiles[i]) is type(wanted) and profiles[i].covers(wanted) for i in content.profiles)  # type: ignore[arg-type]
-    if not isinstance(wanted, Profile) or not all(isinstance(profiles[i], Profile) for i in _mentioned(content)):
-        return False
-    return bool(np.any(expression(content, profiles).covers(wanted)))
-
-
-def _mentioned(content: Content) -> set[int]:
-    return {i for part in bottom_up(content, ()) if isinstance(part, Wants) for i in part.profiles}
+def _covers(content: Content, profiles: list[Profile], wanted: Profile) -> bool:
+    return expression(content, profiles).covers(wanted)

@@ -14,6 +14,7 @@ from narrowcast.plans.semantic.live.content import LiveContent
 from narrowcast.plans.semantic.result import SemanticPlan
 from narrowcast.plans.semantic.routers.audience import AudienceRouter
 from narrowcast.plans.semantic.window import OverlaySystem, Wanted, read_profile
+from narrowcast.profiles import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,8 @@ class LiveChannels:
     def __init__(self, plan: SemanticPlan) -> None:
         self._plan = plan
         self.clients: dict[int, tuple[int, int]] = {i: (p, g) for i, (p, g) in enumerate(plan.system.clients.tolist())}
-        self.profiles: list[Wanted] = list(plan.system.profiles)
-        self._index: dict[Wanted, int] = {}
+        self.profiles: list[Profile] = list(plan.system.profiles)
+        self._index: dict[Profile, int] = {}
         for i, profile in enumerate(self.profiles):
             self._index.setdefault(profile, i)
         self._next = len(self.clients)
@@ -109,7 +110,7 @@ class LiveChannels:
     def _order(self) -> list[int]:
         return sorted(self.clients, key=lambda client: (self.clients[client], client))
 
-    def subscribe(self, profile: Wanted | str, gateway: int, name: str | None = None) -> NewClient:
+    def subscribe(self, profile: Wanted, gateway: int, name: str | None = None) -> NewClient:
         """Let a client at a gateway want a profile; by default its name is its number."""
         paths = self._plan.system.paths
         if not 0 <= gateway < paths.n_brokers:

@@ -26,9 +26,8 @@ from narrowcast.plans.semantic.routers.audience import AudienceContents, Audienc
 from narrowcast.plans.semantic.routers.content import ContentRouter
 from narrowcast.plans.semantic.statistics import UNKNOWN, Statistics
 from narrowcast.plans.semantic.tables.write import SAMPLE
-from narrowcast.plans.semantic.window import OverlaySystem, Wanted, system
+from narrowcast.plans.semantic.window import OverlaySystem, system
 from narrowcast.profiles import Profile
-from narrowcast.profiles.xpath.xpath import XPath
 
 Place = Mapping[str, int]
 
@@ -90,7 +89,7 @@ def _demand(tables: Tables, t: Mapping[str, Any], topology: Topology, place: Pla
     brokers = sample["_broker"].to_pylist()
     return OverlayDemand(
         topology,
-        tuple(_profile(text) for text in t["profiles"]["text"]),
+        tuple(Profile.parse(text, limits=None) for text in t["profiles"]["text"]),
         np.array([(number[p], place[g]) for p, g in zip(clients["profile"], clients["gateway"], strict=True)]),
         messages if messages.num_columns else None,
         None if None in brokers or not messages.num_columns else np.array([place[b] for b in brokers], np.int64),
@@ -99,10 +98,6 @@ def _demand(tables: Tables, t: Mapping[str, Any], topology: Topology, place: Pla
         key=tables.key,
         statistics=_statistics(t, number, place),
     )
-
-
-def _profile(text: str) -> Wanted:
-    return XPath.parse(text) if text.startswith("/") else Profile.parse(text, limits=None)
 
 
 def _statistics(t: Mapping[str, Any], number: Mapping[int, int], place: Place) -> Statistics:
