@@ -26,7 +26,7 @@ def draw_png(figures: Sequence[Figure], path: Path, *, footer: str) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Canvas
     except ImportError:
-        raise InputError("figures need matplotlib", hint="pip install 'narrowcast[plots]'") from None
+        raise InputError("figures need matplotlib", hint="make setup") from None
     columns = min(3, len(figures))
     rows = -(-len(figures) // columns)
     canvas = Canvas(figsize=(6.4 * columns, 4.4 * rows + 0.3), dpi=100, layout="constrained")
@@ -106,7 +106,7 @@ def draw_page(title: str, figures: Sequence[Figure], path: Path, *, footer: str)
     try:
         import plotly.graph_objects as go
     except ImportError:
-        raise InputError("interactive figures need plotly", hint="pip install 'narrowcast[plots]'") from None
+        raise InputError("interactive figures need plotly", hint="make setup") from None
     parts = []
     for at, figure in enumerate(figures):
         made = go.Figure(_traces(go, figure))

@@ -19,7 +19,7 @@ from narrowcast.version import __version__
 
 if TYPE_CHECKING:
     from narrowcast import errors, workloads
-    from narrowcast.data.measure import measure
+    from narrowcast.data.measure import frame, measure
     from narrowcast.deliver.client.connect import connect
     from narrowcast.deliver.up import up
     from narrowcast.exports import export
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from narrowcast.plans.filters import api as filters
     from narrowcast.plans.queries import api as queries
     from narrowcast.plans.semantic import api as semantic
-    from narrowcast.plans.verbs import check, diff, explain, load, plan, report, save, whatif
+    from narrowcast.plans.verbs import check, diff, explain, load, picture, plan, report, save, whatif
     from narrowcast.profiles import Matcher, Profile
 
 _ROOMS = {
@@ -43,10 +43,10 @@ _ROOMS = {
 _NAMES = {
     **dict.fromkeys(("Cost", "Demand", "Interest", "Plan", "Topology", "Tree"), "narrowcast.model"),
     **dict.fromkeys(("Matcher", "Profile"), "narrowcast.profiles"),
-    **dict.fromkeys(("check", "diff", "explain", "load", "plan", "report", "save", "whatif"), "narrowcast.plans.verbs"),
+    **dict.fromkeys(("check", "diff", "explain", "load", "picture", "plan", "report", "save", "whatif"), "narrowcast.plans.verbs"),
     "connect": "narrowcast.deliver.client.connect",
     "export": "narrowcast.exports",
-    "measure": "narrowcast.data.measure",
+    **dict.fromkeys(("frame", "measure"), "narrowcast.data.measure"),
     "NetworkDemand": "narrowcast.model.network_demand",
     "up": "narrowcast.deliver.up",
 }
@@ -70,10 +70,12 @@ __all__ = [
     "explain",
     "export",
     "filters",
+    "frame",
     "load",
     "measure",
     "plan",
     "queries",
+    "picture",
     "report",
     "save",
     "semantic",

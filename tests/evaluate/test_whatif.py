@@ -53,6 +53,7 @@ def test_a_plan_that_keeps_a_smaller_budget_stands_in_where_planning_found_less(
     assert worse.cost.excess > at[4].cost
 
 
+@pytest.mark.slow
 def test_two_processes_find_what_one_does() -> None:
     plan = tree_plan()
     one, two = (whatif(plan, k=[0, 1, 5, 9], workers=n) for n in (1, 2))
@@ -138,7 +139,7 @@ def test_the_command_writes_table_json_and_picture(settings: list[str], tmp_path
         for point in shown["points"]
     )
     assert pq.read_table(out / "whatif.parquet").num_rows == len(shown["points"])
-    assert (out / "whatif.png").read_bytes()[:4] == b"\x89PNG"
+    assert "<polyline" in (out / "whatif.svg").read_text()
     assert (out / "whatif.csv").stat().st_size > 0
     assert cli.run(["whatif", str(tmp_path / "plan"), *settings, "--workers", "1"]) == 0
     assert "this setting" in capsys.readouterr().out

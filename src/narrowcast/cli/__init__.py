@@ -16,8 +16,8 @@ from narrowcast.errors import InputError, NarrowcastError, ProfileError
 BAD_INPUT, IMPOSSIBLE, FAULT, STOPPED = 2, 3, 4, 130
 #: The extra that brings a package.
 EXTRAS = {
-    "cryptography": "runtime", "cyclonedds": "dds", "matplotlib": "plots", "nats": "runtime", "pandas": "spark",
-    "plotly": "plots", "prometheus_client": "console", "pyspark": "spark", "starlette": "console",
+    "cryptography": "runtime", "cyclonedds": "dds", "nats": "runtime", "opentelemetry": "otel", "pandas": "spark",
+    "prometheus_client": "console", "pyspark": "spark", "resvg_py": "plots", "starlette": "console",
     "topohub": "topologies", "uvicorn": "console", "zmq": "runtime",
 }  # fmt: skip
 VERBOSE = ("-v", "--verbose")

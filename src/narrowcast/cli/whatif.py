@@ -15,7 +15,7 @@ from narrowcast.errors import InputError, PlanError
 if TYPE_CHECKING:
     from narrowcast.evaluate.whatif import Sweep
 
-HEAD = "whatif.json"
+HEAD, PICTURE = "whatif.json", "whatif.svg"
 
 
 def _list(what: str) -> typer.models.OptionInfo:
@@ -53,7 +53,7 @@ def whatif(
     time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds to plan each point.")] = 10.0,
     workers: Annotated[int, typer.Option(min=1, help="The number of processes to plan in.")] = 2,
     out: Annotated[
-        Path | None, typer.Option(help="Write whatif.json (for the report), .parquet, .csv and .png to this folder.")
+        Path | None, typer.Option(help="Write whatif.json (for the report), .parquet, .csv and .svg to this folder.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a what-if that is already there.")] = False,
     json: AsJson = False,
@@ -112,15 +112,17 @@ def _write(found: Sweep, out: Path, overwrite: bool) -> None:
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
-    from narrowcast.cli.pictures.whatif import whatif_picture
     from narrowcast.model.whole_folder import whole_folder
+    from narrowcast.reports.picture import save_picture
+    from narrowcast.reports.whatif import parse_whatif, whatif_picture
 
     rows = pa.Table.from_pylist(found.rows())
     with whole_folder(out, marker=HEAD, overwrite=overwrite) as half:
         (half / HEAD).write_text(json_module.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
         pq.write_table(rows, half / "whatif.parquet")
         csv.write_csv(rows, half / "whatif.csv")
-        whatif_picture(found, half / "whatif.png")
+        title = f"{found.measure} as a share of {found.yardstick}"
+        save_picture(whatif_picture(parse_whatif(found.as_dict()), title, found.present["relative"]), half / PICTURE)
 
 
 def _show(found: Sweep) -> None:

@@ -154,11 +154,19 @@ class Plan(ABC):
 
         return narrowcast.whatif(self, time_limit=time_limit, workers=workers, progress=progress, **settings)
 
-    def report(self, out: str | Path, *, whatif: Any = None, timeline: Sequence[Mapping[str, Any]] = ()) -> Path:
+    def report(
+        self, out: str | Path, *, whatif: Any = None, timeline: Sequence[Mapping[str, Any]] = (), **units: float
+    ) -> Path:
         """Write the plan as one HTML page that works offline."""
         import narrowcast
 
-        return narrowcast.report(self, out, whatif=whatif, timeline=timeline)
+        return narrowcast.report(self, out, whatif=whatif, timeline=timeline, **units)
+
+    def picture(self, out: str | Path) -> Path:
+        """Draw the plan to a .png or .svg file: the picture that its report shows."""
+        import narrowcast
+
+        return narrowcast.picture(self, out)
 
     def export(self, to: str, out: str | Path, **options: Any) -> Any:
         """Write the configuration of an engine that people run: cyclonedds, rti, ultramessaging, aeron, nats, csv."""

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from narrowcast.evaluate.ways import Ways
     from narrowcast.evaluate.whatif import Family
     from narrowcast.plans.continued import Continued
+    from narrowcast.reports.amounts import Amount
     from narrowcast.reports.parts import Report
+    from narrowcast.reports.picture import Picture
     from narrowcast.reports.whatif import Whatif
 
 
@@ -76,9 +78,16 @@ class Router(Protocol):
 
 
 class Reporter(Protocol):
-    """`report.py`: the plan's own sections of its page."""
+    """`report.py`: the plan's own sections of its page, and the drawing in it, for a file too.
+
+    A kind that knows rates also has `amounts`.
+    """
 
     def report(self, plan: Plan, whatif: Whatif | None) -> Report: ...
+
+    def picture(self, plan: Plan) -> Picture: ...
+
+    def amounts(self, plan: Plan) -> Sequence[Amount]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +141,3 @@ class Kind:
     @property
     def report(self) -> Reporter:
         return cast(Reporter, self.stage("report", "report"))
-
-
-STAGES: Sequence[str] = ("plan", "result", "judge", "explain", "migrate", "whatif", "replan", "route", "report")

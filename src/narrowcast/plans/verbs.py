@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,8 +51,6 @@ def plan(demand: Demand | Interest | str | Path | Any, kind: str = "channels", *
     >>> nc.plan(interest, groups=2, sessions=2).cost.excess
     0.0
     """
-    import inspect
-
     kind = "network" if kind == "channels" and options.get("network") is not None else kind
     planner = kind_of(kind).plan
     read = getattr(planner, "demand_in", demand_in)  # a kind may read more, or other, tables of the folder
@@ -185,7 +184,8 @@ def check(plan: Plan | str | Path, messages: Any = None, subscriptions: Any = No
     ----------
     plan : a plan, or its folder
     messages : an Arrow table or a path; each is sent through the plan, and nobody who wants it may miss it
-    subscriptions : who wants what: an Arrow table or a path with the columns subscriber and profile
+    subscriptions : who wants what: an Arrow table or a path with the columns subscriber and profile; of filters and
+        semantic plans also node
 
     Returns
     -------
@@ -204,12 +204,15 @@ def check_tables(tables: Tables, messages: Any = None, subscriptions: Any = None
     from narrowcast.model.tables import as_table
 
     stage = kind_of(tables.kind).judge
-    sent = getattr(stage, "message_faults", None)
+    sent: Any = getattr(stage, "message_faults", None)
     if sent is None:
         raise UnsupportedError(f"check with messages does not support {tables.kind} plans yet", works=("channels",))
-    wishes = as_table(subscriptions, name="subscriptions", columns=("subscriber", "profile"))
+    at_nodes = "nodes" in inspect.signature(sent).parameters
+    columns = ("subscriber", "profile", "node") if at_nodes else ("subscriber", "profile")
+    wishes = as_table(subscriptions, name="subscriptions", columns=columns)
     pairs = list(zip(map(str, wishes["subscriber"].to_pylist()), wishes["profile"].to_pylist(), strict=True))
-    missed, looked_at = sent(tables, as_table(messages, name="messages", columns=()), pairs, sample=sample)
+    where = {"nodes": [str(node) for node in wishes["node"].to_pylist()]} if at_nodes else {}
+    missed, looked_at = sent(tables, as_table(messages, name="messages", columns=()), pairs, sample=sample, **where)
     told = f"{looked_at:,} wanted messages reach their subscribers"
     return Verdict((*found.faults, *missed), found.cost, (*found.checked, told))
 
@@ -318,20 +321,39 @@ def _family(plan: Plan) -> Any:
         return kind_of(plan.kind).whatif.family(plan)
 
 
-def report_page(plan: Plan, whatif: Whatif | None = None, timeline: Sequence[Mapping[str, Any]] = ()) -> str:
+def report_page(
+    plan: Plan, whatif: Whatif | None = None, timeline: Sequence[Mapping[str, Any]] = (), **units: float
+) -> str:
     """The whole page of a plan; with the what-if figure if there is something to ask, and how adapting went."""
     from narrowcast.reports.page import page
 
-    return page(full_report(plan, whatif, timeline))
+    return page(full_report(plan, whatif, timeline, **units))
 
 
-def full_report(plan: Plan, whatif: Whatif | None = None, timeline: Sequence[Mapping[str, Any]] = ()) -> Report:
+def full_report(
+    plan: Plan,
+    whatif: Whatif | None = None,
+    timeline: Sequence[Mapping[str, Any]] = (),
+    *,
+    message_bytes: float | None = None,
+    filter_us: float | None = None,
+) -> Report:
     """All that a page shows of a plan: what its kind has to show, the verdict on it, and how adapting went."""
+    from narrowcast.reports.amounts import FILTER_US, MESSAGE_BYTES, amounts_section
     from narrowcast.reports.made import with_verdict
     from narrowcast.reports.timeline import timeline_section
 
+    stage = kind_of(plan.kind).report
     with sound_or_refused(plan):
-        found = with_verdict(kind_of(plan.kind).report.report(plan, whatif), plan.to_tables(), judge(plan).faults)
+        found = with_verdict(stage.report(plan, whatif), plan.to_tables(), judge(plan).faults)
+        rates = stage.amounts(plan) if hasattr(stage, "amounts") else None
+    if rates is not None:
+        paid = amounts_section(rates, message_bytes or MESSAGE_BYTES, filter_us or FILTER_US)
+        found = replace(found, sections=(found.sections[0], paid, *found.sections[1:]))
+    elif message_bytes is not None or filter_us is not None:
+        raise UnsupportedError(
+            f"message_bytes and filter_us do not apply to {plan.kind} plans: they hold no rates", works=("channels",)
+        )
     if timeline:
         first, *others = found.sections
         found = replace(found, sections=(first, timeline_section(timeline), *others))
@@ -346,7 +368,12 @@ def quick_whatif(plan: Plan) -> Whatif | None:
 
 
 def report(
-    plan: Plan, out: str | Path, *, whatif: Whatif | None = None, timeline: Sequence[Mapping[str, Any]] = ()
+    plan: Plan,
+    out: str | Path,
+    *,
+    whatif: Whatif | None = None,
+    timeline: Sequence[Mapping[str, Any]] = (),
+    **units: float,
 ) -> Path:
     """Write a plan as one HTML page that works offline: what it does, against what, for whom, and why to trust it.
 
@@ -355,8 +382,9 @@ def report(
     out : the file to write, whole or not at all
     whatif : what to show of other budgets (`quick_whatif(plan)` for a fast estimate)
     timeline : the rows of an adapting process
+    units : `message_bytes=` and `filter_us=`, for rates in Mbit/s and cores (channels)
     """
-    text, place = report_page(plan, whatif, timeline), Path(out)
+    text, place = report_page(plan, whatif, timeline, **units), Path(out)
     half = place.with_name(f".{place.name}.half-{os.getpid()}")
     try:
         half.write_text(text, encoding="utf-8")
@@ -367,7 +395,33 @@ def report(
     return place
 
 
+def picture(plan: Plan, out: str | Path) -> Path:
+    """Draw a plan to a .png or .svg file: the picture that its report shows.
+
+    Parameters
+    ----------
+    out : the file to write; PNG needs the extra `plots`
+
+    Returns
+    -------
+    Path : the file
+
+    Raises
+    ------
+    InputError : the name ends otherwise, or the file cannot be written
+    UnsupportedError : the kind has no picture, or PNG without the extra
+    """
+    from narrowcast.reports.picture import save_picture
+
+    stage = kind_of(plan.kind).report
+    if not hasattr(stage, "picture"):
+        raise UnsupportedError(f"picture does not support {plan.kind} plans yet", works=("report",))
+    with sound_or_refused(plan):
+        drawn = stage.picture(plan)
+    return save_picture(drawn, out)
+
+
 __all__ = [
     "KINDS", "certify", "check", "check_tables", "decoded", "demand_in", "diff", "explain", "full_report", "judge",
-    "judged", "load", "plan", "quick_whatif", "report", "report_page", "save", "sound_or_refused", "whatif",
+    "judged", "load", "picture", "plan", "quick_whatif", "report", "report_page", "save", "sound_or_refused", "whatif",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from narrowcast.model.plan import Plan
+from narrowcast.reports.find import Findable, find_section
 from narrowcast.reports.parts import Bar, Report, Section, Tile, bars, columns_chart, figure, folded, table
 from narrowcast.reports.text import number
 from narrowcast.reports.whatif import Whatif, whatif_section
@@ -75,14 +76,21 @@ def assemble(
     ways: Section,
     yardstick: Yardstick,
     sections: Sequence[Section],
+    find: Sequence[Findable] = (),
+    hover: Mapping[str, Any] | None = None,
 ) -> Report:
-    """The report in the order of every report: the ways, the what-if, what this kind has to show."""
+    """The report in the order of every report: the ways, the what-if, one's own, what this kind has to show."""
     first, data = [ways], dict[str, Any]()
+    if hover is not None:
+        data["hover"] = hover
     if whatif is not None:
         y = yardstick
         asked, points = whatif_section(whatif, cost=y.cost, measure=y.measure, unit=y.unit, relative_cost=y.share)
         first.append(asked)
         data["whatif"] = points
+    if find:
+        mine, data["find"] = find_section(find)
+        first.append(mine)
     return Report(
         title=f"{plan.kind.capitalize()} plan",
         headline=", ".join(part for part in headline if part),

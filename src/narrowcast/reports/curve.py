@@ -22,10 +22,12 @@ def curve(
     width: int,
     height: int,
     style: str,
+    marker: bool = True,
 ) -> str:
     """Lines through the points of each series; the first is the one in view. Wide ranges of x are drawn by ratio.
 
-    `own` is a point off the lines: this plan, where the lines were worked out otherwise.
+    `own` is a point off the lines: this plan, where the lines were worked out otherwise. `marker` is what a slider
+    moves.
     """
     extra = [] if own is None else [own]
     xs = sorted({x for line in (*series, extra) for x, _ in line} | ({present} if present is not None else set()))
@@ -68,9 +70,11 @@ def curve(
             f"<title>{e(number(x))} {e(x_name)}: {e(y_text(y))}</title></circle>"
             for x, y in line
         )
-        parts.append(f'<g class="dots"{"" if i == 0 else " hidden"}>{dots}</g>')
-    first = series[0][0]
-    parts.append(f'<circle class="marker" cx="{place_x(first[0]):.1f}" cy="{place_y(first[1]):.1f}" r="7.5"/>')
+        hidden = "" if i == 0 else ' hidden=""'
+        parts.append(f'<g class="dots"{hidden}>{dots}</g>')
+    if marker:
+        first = series[0][0]
+        parts.append(f'<circle class="marker" cx="{place_x(first[0]):.1f}" cy="{place_y(first[1]):.1f}" r="7.5"/>')
     return (
         f'<svg class="{style}" data-plot="whatif" role="img" aria-label="{e(label)}" viewBox="0 0 {width} {height}">'
         f"{''.join(parts)}</svg>"

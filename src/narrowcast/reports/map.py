@@ -15,21 +15,23 @@ EDGE = 2
 
 
 def map_drawing(
-    queries: Sequence[tuple[Floats, int]],
-    merged: Sequence[tuple[Floats, Sequence[int]]],
+    queries: Sequence[tuple[Floats, int, str]],
+    merged: Sequence[tuple[Floats, Sequence[int], str]],
     dimensions: Sequence[str],
     label: str,
 ) -> tuple[str, str]:
     """The drawing, and its scale in words.
 
-    `queries` are boxes with their place in the order of sets, `merged` boxes with those of their members.
+    `queries` are boxes with their place in the order of sets and their name, `merged` boxes with those of their
+    members and what to say of them.
     """
     flat = len(dimensions) == 1
-    small = [_flat(box, [at]) if flat else box[:2] for box, at in queries[:MOST]]
-    large = [_flat(box, at) if flat else box[:2] for box, at in merged[:MOST]]
-    frame = _frame([*small, *large])
-    shapes = [_rectangle(box, frame, "merged") for box in sorted(large, key=lambda b: -_shown_area(b, frame))]
-    shapes += [_rectangle(box, frame, "query") for box in small]
+    small = [(_flat(box, [at]) if flat else box[:2], name) for box, at, name in queries[:MOST]]
+    large = [(_flat(box, at) if flat else box[:2], name) for box, at, name in merged[:MOST]]
+    frame = _frame([box for box, _ in (*small, *large)])
+    large.sort(key=lambda each: -_shown_area(each[0], frame))
+    shapes = [_rectangle(box, frame, "merged", name) for box, name in large]
+    shapes += [_rectangle(box, frame, "query", name) for box, name in small]
     drawing = (
         f'<svg class="drawing" data-plot="map" role="img" aria-label="{e(label)}" viewBox="0 0 {SIZE} {SIZE}">'
         f'<rect x="{EDGE}" y="{EDGE}" width="{SIZE - 2 * EDGE}" height="{SIZE - 2 * EDGE}" fill="none" class="axis"/>'
@@ -78,6 +80,9 @@ def _shown_area(box: Floats, frame: Floats) -> float:
     return float(np.prod(_pixels(box, frame)[2:]))
 
 
-def _rectangle(box: Floats, frame: Floats, kind: str) -> str:
+def _rectangle(box: Floats, frame: Floats, kind: str, name: str) -> str:
     x, y, width, height = _pixels(box, frame)
-    return f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 1):.1f}" height="{max(height, 1):.1f}"/>'
+    return (
+        f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 1):.1f}" height="{max(height, 1):.1f}">'
+        f"<title>{e(short(name))}</title></rect>"
+    )

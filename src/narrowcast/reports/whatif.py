@@ -12,6 +12,7 @@ from typing import Any
 from narrowcast.errors import InputError
 from narrowcast.reports.curve import curve
 from narrowcast.reports.parts import Section, folded, table
+from narrowcast.reports.picture import Picture
 from narrowcast.reports.text import e, number, percent
 
 # What is no setting among the keys of a point.
@@ -120,6 +121,18 @@ def whatif_section(
     )
     lead = f"Move the slider to ask what another number of {words} would give. {whatif.how}".strip()
     return Section("what-if", "What if", body, lead), data
+
+
+def whatif_picture(whatif: Whatif, title: str, ours: float) -> Picture:
+    """The figure by itself: a line for each series, the first in view; `ours` is this plan's share."""
+    lines = [[(point[whatif.x], point["relative"]) for point in line] for _, line in whatif.series]
+    drawing = curve(
+        lines, label=title, x_name=words_of(whatif.x), y_text=percent, present=whatif.present, knee=whatif.knee,
+        own=_own(whatif, "relative", ours), width=720, height=400, style="", marker=False,
+    )  # fmt: skip
+    first, *others = [name for name, _ in whatif.series]
+    keys = (("ours", first), ("other", "; ".join(others))) if others else ()
+    return Picture(title, drawing, keys, whatif.how)
 
 
 def _own(whatif: Whatif, key: str, value: float | None) -> tuple[float, float] | None:

@@ -18,6 +18,7 @@ from narrowcast.cli.plan.common import (
     Picture,
     Strict,
     as_json,
+    drawn,
     read_flows,
     written,
 )
@@ -117,10 +118,7 @@ def channels(
             progress=(lambda told: best(told.best)) if method is ChannelMethod.search else None,
         )  # fmt: skip
     made = written(made, out, aside, overwrite=overwrite)
-    if picture is not None:
-        from narrowcast.cli.pictures.channels import groups_picture
-
-        groups_picture(made, picture)
+    drawn(made, picture)
     if json:
         print_json(as_json(made, aside, out, picture=picture))
         return

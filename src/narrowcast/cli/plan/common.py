@@ -24,7 +24,7 @@ Key = Annotated[
     str | None,
     typer.Option(help="The attributes that make a flow, as symbol or symbol,venue. Default: as the demand says."),
 ]
-Picture = Annotated[Path | None, typer.Option(help="Draw the plan to this .png, .svg or .pdf.")]
+Picture = Annotated[Path | None, typer.Option(help="Draw the plan to this .png or .svg file.")]
 DemandFolder = Annotated[
     Path, typer.Argument(metavar="DEMAND", help="A folder written by measure or generate, or the flows table.")
 ]
@@ -59,6 +59,12 @@ def written(plan: P, out: Path | None, aside: Quarantine, *, overwrite: bool) ->
     if out is not None and aside.rows:
         aside.write(out / "quarantine.parquet")
     return plan
+
+
+def drawn(plan: Plan, picture: Path | None) -> None:
+    """Draw the plan, if it is to be drawn."""
+    if picture is not None:
+        plan.picture(picture)
 
 
 def told_aside(aside: Quarantine) -> None:

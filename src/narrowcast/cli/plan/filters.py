@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from narrowcast.cli.output import AsJson, Seed, output, print_json, table, text, working
-from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, show, written
+from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, drawn, show, written
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def filters(
     traffic_weight: Annotated[float | None, typer.Option(min=0, help="Weight of traffic (both). Default: 1.")] = None,
     delay_weight: Annotated[float | None, typer.Option(min=0, help="Weight of delay (both). Default: 1.")] = None,
     price: Annotated[float | None, typer.Option(min=0, help="Cost of one filter (both). Default: 0.")] = None,
-    curve: Annotated[Path | None, typer.Option(help="Draw traffic against filters to this .png, .svg or .pdf.")] = None,
+    curve: Annotated[Path | None, typer.Option(help="Draw traffic against filters to this .png or .svg file.")] = None,
     picture: Picture = None,
     out: Out = None,
     overwrite: Overwrite = False,
@@ -165,12 +165,12 @@ def _plan_in(folder: Path) -> FiltersPlan:
 
 
 def _draw(made: FiltersPlan, curve: Path | None, picture: Path | None) -> None:
-    from narrowcast.cli.pictures.filters import curve_picture, tree_picture
-
+    drawn(made, picture)
     if curve is not None:
-        curve_picture(made.curve, made.curve_bound, curve)
-    if picture is not None:
-        tree_picture(made.tree, made.loads, made.filters, picture)
+        from narrowcast.plans.filters.report import traffic_curve
+        from narrowcast.reports.picture import save_picture
+
+        save_picture(traffic_curve(made), curve)
 
 
 def _show_filters(nodes: list[str], made: FiltersPlan) -> None:

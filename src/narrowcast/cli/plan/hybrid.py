@@ -18,6 +18,7 @@ from narrowcast.cli.plan.common import (
     Strict,
     as_json,
     bars,
+    drawn,
     read_flows,
     written,
 )
@@ -78,10 +79,7 @@ def hybrid(
             sessions=sessions, beta=beta,
         )  # fmt: skip
     made = written(made, out, aside, overwrite=overwrite)
-    if picture is not None:
-        from narrowcast.cli.pictures.channels import groups_picture
-
-        groups_picture(made, picture)
+    drawn(made, picture)
     if json:
         print_json(as_json(made, aside, out, picture=picture))
         return

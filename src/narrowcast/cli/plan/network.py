@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table
-from narrowcast.cli.plan.common import Out, Overwrite, Strict, as_json, show, written
+from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, drawn, show, written
 
 Folder = Annotated[
     Path,
@@ -39,6 +39,7 @@ def network(
     moves: Annotated[
         int | None, typer.Option(min=0, help="With --previous: the most flows that may change their way.")
     ] = None,
+    picture: Picture = None,
     out: Out = None,
     overwrite: Overwrite = False,
     strict: Strict = False,
@@ -80,6 +81,7 @@ def network(
             seed=seed, time_limit=time_limit, progress=told, previous=old, moves=moves,
         )  # fmt: skip
     made = written(made, out, aside, overwrite=overwrite)
+    drawn(made, picture)
     prices = NetworkPrices(price_cpu, price_send, price_filter, price_group)
     if json:
         print_json(as_json(made, aside, out, prices=prices.told(), lower_bounds=dict(made.lower_bounds)))

@@ -10,7 +10,7 @@ import typer
 
 from narrowcast.cli.arguments import columns
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table, text, working
-from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, show, written
+from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, drawn, show, written
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
@@ -143,10 +143,7 @@ def queries(
     made = written(
         made.made_from({name: fingerprint(path) for name, path in inputs.items()}), out, aside, overwrite=overwrite
     )
-    if picture is not None:
-        from narrowcast.cli.pictures.queries import map_picture
-
-        map_picture(made, picture)
+    drawn(made, picture)
     physical = made.physical
     on = sum(map(len, made.pieces)) if physical is None else len(set(physical))
     if json:

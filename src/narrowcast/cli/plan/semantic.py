@@ -131,9 +131,10 @@ def semantic(
     )
     reasons = [] if made.demand.brokers(made.system) is None else channel_reasons(made, wanted.messages, brokers)
     if picture is not None:
-        from narrowcast.cli.pictures.semantic import overlay_picture
+        from narrowcast.plans.semantic.report import picture as overlay_picture
+        from narrowcast.reports.picture import save_picture
 
-        overlay_picture(made, _positions(nodes, overlay.names or ()), picture)
+        save_picture(overlay_picture(made, _places(nodes)), picture)
     if json:
         print_json(as_json(made, aside, out, **_told(made, reasons), picture=picture))
         return
@@ -183,25 +184,25 @@ def _bounds(given: Clients, for_all: float | None, overlay: Topology, brokers: A
     return kept
 
 
-def _positions(nodes: Path | None, names: tuple[str, ...]) -> Any:
+def _places(nodes: Path | None) -> dict[str, tuple[float, float]] | None:
     """Where brokers stand, if the nodes table says so in columns x and y, or lon and lat."""
-    import numpy as np
+    from math import isfinite
 
     from narrowcast.model.tables import read_table
 
     if nodes is None:
         return None
     found = read_table(nodes, name="nodes")
-    for columns in (("x", "y"), ("lon", "lat")):
-        if set(columns) <= set(found.column_names):
-            rows = zip(*(found[name].to_pylist() for name in ("node", *columns)), strict=True)
-            place = {str(node): (x, y) for node, x, y in rows}
-            try:
-                at = np.array([place[name] for name in names], np.float64)
-            except (TypeError, ValueError):
-                return None
-            return at if np.isfinite(at).all() else None
-    return None
+    columns = next((pair for pair in (("x", "y"), ("lon", "lat")) if set(pair) <= set(found.column_names)), None)
+    if columns is None:
+        return None
+    rows = zip(*(found[name].to_pylist() for name in ("node", *columns)), strict=True)
+    given = {str(node): at for node, *at in rows}
+    return {
+        node: (float(x), float(y))
+        for node, (x, y) in given.items()
+        if all(isinstance(v, int | float) and isfinite(v) for v in (x, y))
+    }
 
 
 def _told(made: SemanticPlan, reasons: list[ChannelReason]) -> dict[str, Any]:

@@ -7,7 +7,10 @@ import numpy as np
 from narrowcast.model.arrays import Floats
 from narrowcast.plans.filters.result import FiltersPlan
 from narrowcast.reports.build import Load, Yardstick, assemble, load_chart, ways_section
-from narrowcast.reports.parts import Report, Section, Tile, figure, legend, table
+from narrowcast.reports.curve import curve
+from narrowcast.reports.find import Findable
+from narrowcast.reports.parts import Report, Section, Tile, table
+from narrowcast.reports.picture import Picture
 from narrowcast.reports.text import number, percent, plural, short
 from narrowcast.reports.tree import tree_drawing
 from narrowcast.reports.whatif import Whatif
@@ -37,12 +40,13 @@ def report(plan: FiltersPlan, whatif: Whatif | None) -> Report:
         summary=f"A multicast tree of {vertices}; filters pass on only what someone below wants.",
         tiles=[
             Tile(objective.capitalize(), number(total), f"no filter: {number(none)}" if none else ""),
-            Tile("Filters", f"{len(plan.filters):,}", f"on {vertices}"),
-            Tile("Wanted", percent(_useful(plan, in_vain)), "of what links carry"),
+            Tile("Filters", f"{len(plan.filters):,}", f"of {vertices}"),
+            Tile("Wanted", percent(_useful(plan, in_vain)), f"of what links carry; no filter: {percent(_bare(plan))}"),
         ],
         ways=ways,
         yardstick=Yardstick(total, total / none if none else None, f"the {objective} without filters", objective),
         sections=[_tree(plan), _links(plan, in_vain)],
+        find=[_nodes(plan, in_vain)],
     )
 
 
@@ -62,6 +66,25 @@ def _useful(plan: FiltersPlan, in_vain: Floats) -> float:
     return 1 - float(in_vain.sum()) / carried if carried else 1.0
 
 
+def _bare(plan: FiltersPlan) -> float:
+    """The same share without any filter: every link carries all that the source sends."""
+    links = plan.tree.parents >= 0
+    root = float(plan.flow[~links].max(initial=0.0))
+    return float(plan.flow[links].sum()) / ((root * int(links.sum())) or 1.0)
+
+
+def _nodes(plan: FiltersPlan, in_vain: Floats) -> Findable:
+    names, parents, chosen = plan.node_names, plan.tree.parents, set(plan.filters.tolist())
+    rows = [
+        (
+            names[v], "yes" if v in chosen else "no", names[parents[v]] if parents[v] >= 0 else "nothing: the source",
+            *(number(float(of[v])) for of in (plan.loads, plan.flow, in_vain)),
+        )
+        for v in range(plan.tree.n)
+    ]  # fmt: skip
+    return Findable("node", ("filters", "is fed by", "load of its link", "wanted below", "in vain"), rows)
+
+
 def _gap(plan: FiltersPlan) -> str:
     if plan.gap is None:
         return ""
@@ -69,14 +92,7 @@ def _gap(plan: FiltersPlan) -> str:
 
 
 def _tree(plan: FiltersPlan) -> Section:
-    label = f"The tree with its {plural(len(plan.filters), 'filter')}; thick links carry much."
-    chosen = set(plan.filters.tolist())
-    drawing, hidden = tree_drawing(plan.tree.parents, plan.loads, chosen, plan.node_names, label)
-    caption = f"The {hidden:,} deepest vertices are not drawn." if hidden else ""
-    keys = legend([("filter", "filter"), ("other", "link, as thick as its load")])
-    return Section(
-        "tree", "The tree", keys + figure(drawing, caption), "The source is in the middle, users at the ends."
-    )
+    return Section("tree", "The tree", picture(plan).markup, "The source is in the middle, users at the ends.")
 
 
 def _links(plan: FiltersPlan, in_vain: Floats) -> Section:
@@ -95,3 +111,24 @@ def _links(plan: FiltersPlan, in_vain: Floats) -> Section:
     told = table(columns, rows, numbers=columns[2:], stack=True) if rows else "<p>No link carries anything in vain.</p>"
     lead = "What each link carries, the busiest first, and the links that carry most of what nobody below them wants."
     return Section("links", "Load per link", f"{chart}<h3>Most in vain</h3>{told}", lead)
+
+
+def picture(plan: FiltersPlan) -> Picture:
+    """The tree in a circle, the source in its middle; links as thick as their load."""
+    title = f"{plural(len(plan.filters), 'filter')} on a tree of {plural(plan.tree.n, 'vertex', 'vertices')}"
+    chosen = set(plan.filters.tolist())
+    drawing, hidden = tree_drawing(plan.tree.parents, plan.loads, chosen, plan.node_names, f"{title}.")
+    caption = f"The {hidden:,} deepest vertices are not drawn." if hidden else ""
+    return Picture(title, drawing, (("filter", "filter"), ("other", "link, as thick as its load")), caption)
+
+
+def traffic_curve(plan: FiltersPlan) -> Picture:
+    """Traffic with 0 to k filters; where only bounds are known, those too."""
+    lines = [list(enumerate(values.tolist())) for values in (plan.curve, plan.curve_bound)]
+    lines = lines if (plan.curve_bound < plan.curve).any() else lines[:1]
+    drawing = curve(
+        lines, label="Total traffic against filters", x_name="filters", y_text=number, present=float(len(plan.filters)),
+        knee=None, own=None, width=720, height=400, style="", marker=False,
+    )  # fmt: skip
+    keys = (("ours", "total traffic"), ("other", "no placement has less")) if len(lines) > 1 else ()
+    return Picture("Total traffic by number of filters", drawing, keys)

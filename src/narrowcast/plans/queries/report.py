@@ -9,8 +9,10 @@ import numpy as np
 from narrowcast.model.arrays import Floats
 from narrowcast.plans.queries.result import QueriesPlan
 from narrowcast.reports.build import Load, Yardstick, assemble, load_chart, ways_section
+from narrowcast.reports.find import Findable
 from narrowcast.reports.map import map_drawing
-from narrowcast.reports.parts import Report, Section, Tile, figure, legend, table
+from narrowcast.reports.parts import Report, Section, Tile, table
+from narrowcast.reports.picture import Picture
 from narrowcast.reports.text import number, percent, plural, short
 from narrowcast.reports.whatif import Whatif
 
@@ -41,11 +43,12 @@ def report(plan: QueriesPlan, whatif: Whatif | None) -> Report:
                 "Cost", percent(total / apart) if apart else number(total), "of answering each alone" if apart else ""
             ),
             Tile("Answers sent", f"{len(members):,}", f"for {asked}"),
-            Tile("Shared", f"{together:,}", "queries get their answer with others’"),
+            Tile("Shared", f"{together:,}", f"of {asked} get their answer with others’"),
         ],
         ways=ways_section(costs, total, label="Cost by way of answering", lead=f"Of this plan: {terms}."),
         yardstick=Yardstick(total, total / apart if apart else None, "the cost of each alone", "cost"),
         sections=[_map(plan), _sets(plan)],
+        find=[_asked(plan)],
     )
 
 
@@ -55,19 +58,18 @@ def _area(box: Floats) -> float:
 
 
 def _map(plan: QueriesPlan) -> Section:
-    boxes, attributes = plan.demand.boxes, plan.demand.attributes
-    rank = {q: i for i, q in enumerate(q for members in plan.sets for q in members)}
-    merged = [at for at, members in enumerate(plan.sets) if len(members) > 1]
-    drawn, scale = map_drawing(
-        [(box, rank[q]) for q, box in enumerate(boxes)],
-        [(box, [rank[q] for q in plan.sets[at]]) for at in merged for box in plan.pieces[at]],
-        attributes,
-        f"{plural(len(boxes), 'query', 'queries')} on the map, and {len(merged):,} merged.",
-    )
-    keys = legend([("ours", "merged query"), ("nothing", "query")])
-    more = f" Of {len(attributes)} attributes the first two." if len(attributes) > 2 else ""
-    lead = f"Every query as it was asked, and the merged ones that answer several.{more}"
-    return Section("map", "The map", keys + figure(drawn, scale), lead)
+    lead = "Every query as it was asked, and the merged ones that answer several."
+    return Section("map", "The map", picture(plan).markup, lead)
+
+
+def _asked(plan: QueriesPlan) -> Findable:
+    rows = []
+    for at, members in enumerate(plan.sets):
+        whole = sum(map(_area, plan.pieces[at]))
+        for q in members:
+            share = percent(_area(plan.demand.boxes[q]) / whole) if whole else "–"
+            rows.append((plan.demand.full_names[q], plan.numbers[at], f"{len(members) - 1:,}", share))
+    return Findable("query", ("answer", "other queries in it", "its own share of the answer, by size"), rows)
 
 
 def _sets(plan: QueriesPlan) -> Section:
@@ -92,3 +94,23 @@ def _sets(plan: QueriesPlan) -> Section:
 def _some(plan: QueriesPlan, members: Sequence[int]) -> str:
     named = ", ".join(short(plan.demand.full_names[q], 24) for q in members[:4])
     return named + (f" and {len(members) - 4} more" if len(members) > 4 else "")
+
+
+def picture(plan: QueriesPlan) -> Picture:
+    """Boxes along the first two attributes; with one attribute intervals, one above another."""
+    boxes, attributes, names = plan.demand.boxes, plan.demand.attributes, plan.demand.full_names
+    rank = {q: i for i, q in enumerate(q for members in plan.sets for q in members)}
+    merged = [at for at, members in enumerate(plan.sets) if len(members) > 1]
+    drawn, scale = map_drawing(
+        [(box, rank[q], names[q]) for q, box in enumerate(boxes)],
+        [
+            (box, [rank[q] for q in plan.sets[at]], f"answer {plan.numbers[at]}, for {len(plan.sets[at])} queries")
+            for at in merged
+            for box in plan.pieces[at]
+        ],
+        attributes,
+        f"{plural(len(boxes), 'query', 'queries')} on the map, and {len(merged):,} merged.",
+    )
+    more = f" Of {len(attributes)} attributes the first two." if len(attributes) > 2 else ""
+    title = f"{plural(len(boxes), 'query', 'queries')} answered by {len(plan.sets):,}"
+    return Picture(title, drawn, (("ours", "merged query"), ("nothing", "query")), scale + more)

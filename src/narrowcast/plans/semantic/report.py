@@ -11,8 +11,10 @@ from narrowcast.plans.semantic.channel import Channel
 from narrowcast.plans.semantic.result import SemanticPlan
 from narrowcast.plans.semantic.tables.words import told
 from narrowcast.reports.build import OURS, Load, Yardstick, assemble, load_chart, ways_section
-from narrowcast.reports.overlay import overlay_drawing
-from narrowcast.reports.parts import Report, Section, Tile, figure, legend, table
+from narrowcast.reports.find import Findable
+from narrowcast.reports.overlay import DrawnTree, overlay_drawing, tree_choice, tree_keys
+from narrowcast.reports.parts import Report, Section, Tile, table
+from narrowcast.reports.picture import Picture
 from narrowcast.reports.text import number, percent, plural, short
 from narrowcast.reports.whatif import Whatif
 
@@ -44,13 +46,18 @@ def report(plan: SemanticPlan, whatif: Whatif | None) -> Report:
         summary=f"An overlay of {plural(len(read.brokers), 'broker')}; a message goes to the rendezvous of its "
         "channels and down their trees.",
         tiles=[
-            Tile("Cost", number(total), "link crossings in the window"),
-            Tile("Channels", f"{len(read.channels):,}", f"over {plural(len(read.load), 'link')}"),
+            Tile(
+                "Cost",
+                number(total),
+                f"link crossings; {SCHEMES['spt']} {number(trees)}" if trees else "link crossings",
+            ),
+            Tile("Channels", f"{len(read.channels):,}", f"for {plural(len(read.gets), 'gateway')}"),
             _busiest(read),
         ],
         ways=ways,
         yardstick=Yardstick(total, total / trees if trees else None, f"the cost of {SCHEMES['spt']}", "cost"),
-        sections=[_overlay(read), _channels(read), _worst(read), _links(read)],
+        sections=[_overlay(plan), _channels(read), _worst(read), _links(read)],
+        find=_findable(read),
     )
 
 
@@ -58,21 +65,17 @@ def report(plan: SemanticPlan, whatif: Whatif | None) -> Report:
 class _Read:
     """Channels by number, what each is called and the names of its gateways; what links carry.
 
-    `topology` has every link of the overlay. `gets` has, per gateway, how many messages of the window arrive and how
+    `gets` has, per gateway, how many messages of the window arrive and how
     many of them somebody there wants; `brings` how many a channel brings to a gateway in vain.
     """
 
     channels: Mapping[int, Channel]
     content: Mapping[int, str]
     root: Mapping[int, str]
-    topology: Sequence[tuple[str, str]]
+    brokers: Sequence[str]
     load: Mapping[tuple[str, str], float]
     gets: Mapping[str, tuple[float, float]]
     brings: Mapping[tuple[str, int], float]
-
-    @property
-    def brokers(self) -> set[str]:
-        return {end for link in self.topology for end in link} | set(self.root.values()) | self.gets.keys()
 
     @property
     def clean(self) -> int:
@@ -81,24 +84,14 @@ class _Read:
 
 def _read(plan: SemanticPlan) -> _Read:
     names = np.array(plan.broker_names, object)
-    load: dict[tuple[str, str], float] = {}
-    for channel in plan.channels:
-        for u, v in channel.edges.tolist():
-            link = _link(names[u], names[v])
-            load[link] = load.get(link, 0.0) + channel.rate
     return _Read(
         {channel.number: channel for channel in plan.channels},
         dict(zip((channel.number for channel in plan.channels), told(plan, names), strict=True)),
         {channel.number: names[channel.rendezvous] for channel in plan.channels},
-        [_link(names[u], names[v]) for u, v in plan.system.topology.edges.tolist()],
-        load,
+        plan.broker_names,
+        overlay_loads(plan),
         *_arrivals(plan),
     )
-
-
-def _link(one: str, other: str) -> tuple[str, str]:
-    u, v = sorted((one, other))
-    return u, v
 
 
 def _arrivals(plan: SemanticPlan) -> tuple[dict[str, tuple[float, float]], dict[tuple[str, int], float]]:
@@ -133,16 +126,32 @@ def _busiest(read: _Read) -> Tile:
     if not read.load:
         return Tile("Busiest link", "0")
     link = max(read.load, key=lambda link: read.load[link])
-    return Tile("Busiest link", number(read.load[link]), " – ".join(short(end, 16) for end in link))
+    share = percent(read.load[link] / (sum(read.load.values()) or 1.0))
+    ends = " – ".join(short(end, 16) for end in link)
+    return Tile("Busiest link", number(read.load[link]), f"{share} of all crossings, {ends}")
 
 
-def _overlay(read: _Read) -> Section:
-    label = f"The overlay with its {plural(len(read.load), 'link')}; thick links carry much."
-    drawing = overlay_drawing(
-        {**dict.fromkeys(read.topology, 0.0), **read.load}, set(read.gets), set(read.root.values()), label
-    )
-    keys = legend([("gateway", "gateway"), ("rendezvous", "rendezvous"), ("other", "link, as thick as its load")])
-    return Section("overlay", "The overlay", keys + figure(drawing), "Brokers near in hops are near on the page.")
+def _findable(read: _Read) -> list[Findable]:
+    reach = {c: {*channel.gateways} for c, channel in read.channels.items()}
+    number_of = {name: k for k, name in enumerate(read.brokers)}
+    gateways = [
+        (g, *(number(amount) for amount in (arrive, wanted, arrive - wanted)),
+         ", ".join(f"{c}" for c in sorted(reach) if number_of[g] in reach[c]) or "none")
+        for g, (arrive, wanted) in read.gets.items()
+    ]  # fmt: skip
+    channels = [
+        (c, number(each.rate), len(each.edges), len(each.gateways), read.root[c], short(read.content[c], 300))
+        for c, each in read.channels.items()
+    ]
+    return [
+        Findable("gateway", ("messages that arrive", "wanted", "in vain", "on channels"), gateways),
+        Findable("channel", ("messages", "links", "gateways", "rendezvous", "content"), channels),
+    ]
+
+
+def _overlay(plan: SemanticPlan) -> Section:
+    lead = "Brokers near in hops are near on the page. Pick a channel to see its tree by itself."
+    return Section("overlay", "The overlay", tree_choice(overlay_trees(plan)) + picture(plan).markup, lead)
 
 
 def _channels(read: _Read) -> Section:
@@ -180,3 +189,47 @@ def _links(read: _Read) -> Section:
     rows = [(short(u), short(v), number(read.load[u, v])) for u, v in order]
     body = table(("from", "to", "messages"), rows, numbers=("messages",)) if rows else "<p>No link is used.</p>"
     return Section("links", "Busiest links", body)
+
+
+def picture(plan: SemanticPlan, places: Mapping[str, tuple[float, float]] | None = None) -> Picture:
+    """Brokers near in hops are near on the page, or stand at `places`; the channels that cost most in colour."""
+    names, loads = plan.broker_names, overlay_loads(plan)
+    every = {_link(names[u], names[v]): 0.0 for u, v in plan.system.topology.edges.tolist()}
+    gateways = {names[g] for channel in plan.channels for g in channel.gateways}
+    roots = {names[channel.rendezvous] for channel in plan.channels}
+    trees = overlay_trees(plan)
+    label = f"The overlay with its {plural(len(loads), 'link')} in use; thick links carry much."
+    keys = [("gateway", "gateway"), ("rendezvous", "rendezvous"), ("other", "link, as thick as its load")]
+    title = f"{plural(plan.n_channels, 'channel')} on {plural(len(names), 'broker')}"
+    drawing = overlay_drawing(every | loads, gateways, roots, label, trees, places)
+    return Picture(title, drawing, (*keys, *tree_keys(trees)))
+
+
+def overlay_loads(plan: SemanticPlan) -> dict[tuple[str, str], float]:
+    """The messages of the window that cross each link, by the names of its ends."""
+    names, load = plan.broker_names, dict[tuple[str, str], float]()
+    for channel in plan.channels:
+        for u, v in channel.edges.tolist():
+            link = _link(names[u], names[v])
+            load[link] = load.get(link, 0.0) + channel.rate
+    return load
+
+
+def overlay_trees(plan: SemanticPlan) -> list[DrawnTree]:
+    """The channels in use with their links, the dearest first."""
+    names = plan.broker_names
+    order = sorted(plan.channels, key=lambda each: (-each.rate * each.link_cost, each.number))
+    return [
+        DrawnTree(
+            f"channel {each.number}: {number(each.rate)} messages to {plural(len(each.gateways), 'gateway')}",
+            [_link(names[u], names[v]) for u, v in each.edges.tolist()],
+            names[each.rendezvous],
+        )
+        for each in order
+        if each.rate > 0
+    ]
+
+
+def _link(one: str, other: str) -> tuple[str, str]:
+    u, v = sorted((one, other))
+    return u, v

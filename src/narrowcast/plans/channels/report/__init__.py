@@ -1,9 +1,13 @@
 """The report of a channels plan."""
 
+from narrowcast.plans.channels.report.mine import amounts
+from narrowcast.plans.channels.report.picture import picture
 from narrowcast.plans.channels.report.sections import channels_report, hybrid_report
 from narrowcast.plans.channels.result import ChannelsPlan
 from narrowcast.reports.parts import Report
 from narrowcast.reports.whatif import Whatif
+
+__all__ = ["amounts", "picture", "report"]
 
 
 def report(plan: ChannelsPlan, whatif: Whatif | None) -> Report:

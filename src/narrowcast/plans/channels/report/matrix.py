@@ -15,6 +15,7 @@ from scipy import sparse
 from narrowcast.model.arrays import Floats, Ints
 from narrowcast.plans.channels.report.served import Served
 from narrowcast.reports.png import data_uri
+from narrowcast.reports.text import short
 
 WIDTH, HEIGHT = 760, 400
 WANTED, WASTE, APART = (52, 132, 232), (226, 145, 47), (25, 160, 127)
@@ -33,13 +34,33 @@ def matrix_pictures(served: Served) -> tuple[str, str, bool]:
     everything = np.ones((1, interest.n_flows)) * (interest.audience_sizes > 0)
     before = _picture(served, flows, users, np.ones((interest.n_users, 1)), everything, apart=False)
     flows, users = ordered(served)
-    groups = np.maximum(served.group, 0)
-    holds = sparse.csr_matrix(
-        ((served.group >= 0).astype(float), (groups, np.arange(interest.n_flows))), (served.n_groups, interest.n_flows)
-    )
+    sent = np.flatnonzero(served.group >= 0)
+    holds = sparse.csr_matrix((np.ones(sent.size), (served.group[sent], sent)), (served.n_groups, interest.n_flows))
     after = _picture(served, flows, users, served.joins, holds, apart=True)
     small = interest.n_users <= HEIGHT // 4 and flows.size <= WIDTH // 4
     return data_uri(before), data_uri(_with_groups(after, served, flows)), small
+
+
+def matrix_names(served: Served) -> list[dict[str, list[str]]]:
+    """Whom a place of each picture stands for: names across and down, as many as there are pixels."""
+    interest = served.interest
+    flows = np.flatnonzero(interest.audience_sizes > 0)
+    names = []
+    for across, down in ((flows, np.arange(interest.n_users)), ordered(served)):
+        columns = _columns(interest.rates, across).tocsc()
+        widest = [
+            int(columns.indices[a:b][np.argmax(columns.data[a:b])]) if b > a else -1
+            for a, b in zip(columns.indptr, columns.indptr[1:], strict=False)
+        ]
+        n = min(interest.n_users, HEIGHT)
+        first = [int(down[-(-line * down.size // n)]) for line in range(n)]
+        names.append(
+            {
+                "flows": [short((interest.flow_names or ())[k], 32) if k >= 0 else "" for k in widest],
+                "subscribers": [short((interest.user_names or ())[u], 32) for u in first],
+            }
+        )
+    return names
 
 
 def ordered(served: Served) -> tuple[Ints, Ints]:
@@ -83,6 +104,8 @@ def _picture(served: Served, flows: Ints, users: Ints, left: Any, right: Any, *,
 
 def _columns(rates: Floats, flows: Ints) -> Any:
     """Flows × pixels: the share of each pixel's width that a flow takes."""
+    if not flows.size:  # nobody wants anything
+        return sparse.csr_matrix((rates.size, 1))
     width = np.maximum(rates[flows], 0.0)
     width = np.ones(flows.size) if width.sum() <= 0 else width
     ends = np.cumsum(width) / width.sum()
@@ -122,7 +145,7 @@ def _levels(share: Floats) -> Floats:
 
 def _with_groups(pixels: NDArray[np.uint8], served: Served, flows: Ints) -> NDArray[np.uint8]:
     """A strip on top in two shades by turns, one for each group along it."""
-    if pixels.shape[0] < 40:
+    if pixels.shape[0] < 40 or not flows.size:
         return pixels
     across = _columns(served.interest.rates, flows)
     group = served.group[flows]

@@ -33,7 +33,7 @@ def matrix_section(read: Served) -> Section:
         "A row for every receiver, a column for every flow, as wide as its rate: areas are traffic. After planning, "
         "flows are sorted by group and session, receivers by the groups they use."
     )
-    return Section("matrix", "Who gets what", f'{keys}<div class="pair">{pictures}</div>', lead)
+    return Section("matrix", "Who gets what", f'{keys}<div class="pair">{pictures}</div><p id="hover-says"></p>', lead)
 
 
 def worst_section(read: Served) -> Section:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from narrowcast.plans.channels.report.matrix import matrix_names
+from narrowcast.plans.channels.report.mine import findable
 from narrowcast.plans.channels.report.receivers import matrix_section, worst_section
 from narrowcast.plans.channels.report.served import Served, served
 from narrowcast.plans.channels.result import ChannelsPlan
@@ -40,6 +42,8 @@ def channels_report(plan: ChannelsPlan, whatif: Whatif | None) -> Report:
         ways=ways,
         yardstick=Yardstick(plan.cost.excess, waste, "flooding’s waste", "excess cost"),
         sections=[matrix_section(read), _groups(read), worst_section(read)],
+        find=findable(read),
+        hover=matrix_names(read),
     )
 
 
@@ -70,6 +74,8 @@ def hybrid_report(plan: ChannelsPlan, whatif: Whatif | None) -> Report:
         ways=ways,
         yardstick=Yardstick(cost, cost / perfect, "perfect multicast’s cost", "cost"),
         sections=[matrix_section(read), _groups(read), worst_section(read)],
+        find=findable(read),
+        hover=matrix_names(read),
     )
 
 

@@ -114,7 +114,7 @@ def served(plan: ChannelsPlan) -> Served:
     interest = _named(plan.interest)
     who, joined = plan.joins
     n_groups = int(max(joined.max(initial=-1), plan.group_of_session.max(initial=-1))) + 1
-    joins = sparse.csr_matrix((np.ones(who.size), (who, joined)), shape=(interest.n_users, n_groups))
+    joins = sparse.csr_matrix((np.ones(who.size), (who, joined)), shape=(interest.n_users, max(n_groups, 1)))
     return Served(interest, plan.session_of_flow, plan.group_of_flow, joins, plan.by_unicast, plan.alpha, plan.beta)
 
 

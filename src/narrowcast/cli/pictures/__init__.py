@@ -1,1 +1,0 @@
-"""Pictures that commands draw."""
