@@ -129,6 +129,48 @@ def test_the_worst_served_come_first() -> None:
     assert len(share) == int((read.excess[order] > 0).sum())
 
 
+def test_amounts_are_those_of_the_definition() -> None:
+    """Every copy counted by hand: who is sent what, and who gets what."""
+    from narrowcast.plans.channels.report import amounts
+    from narrowcast.reports.amounts import bits_s, cores
+
+    for plan in (channels(), PLANS["hybrid"]()):
+        n, group, alone = plan.interest, plan.group_of_flow, plan.by_unicast
+        sent = arrives = 0.0
+        for k, rate in enumerate(n.rates.tolist()):
+            pairs = range(n.offsets[k], n.offsets[k + 1])
+            apart = sum(bool(alone[p]) for p in pairs)
+            by_group = apart < len(pairs)
+            sent += rate * (apart + by_group)
+            arrives += rate * (apart + (int((plan.joins[1] == group[k]).sum()) if group[k] >= 0 else 0))
+        found = {each.what: each.rates for each in amounts(plan)}
+        assert found["sent by the sources"]["this plan"] == pytest.approx(sent)
+        assert found["arrives at all subscribers"]["this plan"] == pytest.approx(arrives)
+        page = report_page(plan, message_bytes=200, filter_us=10)
+        assert f">{bits_s(200 * arrives)}</td>" in page
+        assert f">{cores(1e-5 * arrives)}</td>" in page
+    with pytest.raises(nc.errors.UnsupportedError, match="hold no rates"):
+        report_page(filters(), message_bytes=200)
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_everything_with_a_name_can_be_found(kind: str) -> None:
+    plan = PLANS[kind]()
+    data = json.loads(re.search(r'id="data">(.*?)</script>', report_page(plan), re.S).group(1))["find"]
+    sizes = {each["what"]: len(each["rows"]) for each in data}
+    if kind in ("channels", "hybrid", "network"):
+        wants = plan.interest if kind != "network" else plan.demand.interest
+        assert sizes["subscriber"] == wants.n_users
+        assert sizes["flow"] == wants.n_flows
+    elif kind == "queries":
+        assert sizes == {"query": len(plan.demand.boxes)}
+    elif kind == "filters":
+        assert sizes == {"node": plan.tree.n}
+    else:
+        assert sizes == {"gateway": 6, "channel": plan.n_channels}
+    assert all(len(row) == 1 + len(each["told"]) for each in data for row in each["rows"])
+
+
 def test_pages_of_large_plans_stay_small() -> None:
     """The pictures are the largest part, and noise is what packs worst."""
     rng = np.random.default_rng(0)

@@ -88,7 +88,7 @@ def test_trees_lie_side_by_side_and_the_many_are_hidden() -> None:
     load = {("a", "b"): 2.0, ("b", "c"): 1.0}
     trees = [DrawnTree(f"channel {k}", [("a", "b")] if k % 2 else [("b", "a"), ("b", "c")], "a") for k in range(12)]
     drawn = overlay_drawing(load, {"c"}, {"a"}, "", trees, {"a": (0, 0), "b": (10, 0), "c": (20, 0)})
-    paths = re.findall(r'<path class="tree t(\d)" data-tree="(\d+)"( hidden)? d="([^"]*)"', drawn)
+    paths = re.findall(r'<path class="tree t(\d)" data-tree="(\d+)"( hidden="")? d="([^"]*)"', drawn)
     assert [int(number) for _, number, _, _ in paths] == list(range(12))
     assert [bool(hidden) for _, _, hidden, _ in paths] == [k >= COLOURED for k in range(12)]
     starts = [float(re.match(r"M[\d.]+ ([\d.]+)L", way).group(1)) for *_, way in paths[:COLOURED]]  # type: ignore[union-attr]

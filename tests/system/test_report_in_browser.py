@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -183,6 +184,22 @@ def test_the_slider_answers_by_keyboard_and_by_hand(size: str, browser: Any, tmp
     visit.close()
 
 
+def test_one_channel_is_shown_by_itself(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(report_page(PLANS["semantic"]()), encoding="utf-8")
+    visit = Visit(browser, path, "phone", "light")
+    shown = "[...document.querySelectorAll('[data-tree]')].filter(t => getComputedStyle(t).display !== 'none').length"
+    every = visit.page.evaluate(shown)
+    assert every > 1
+    visit.page.focus("#tree-choice")
+    visit.page.keyboard.press("ArrowDown")
+    assert visit.page.evaluate(shown) == 1
+    visit.page.select_option("#tree-choice", "")
+    assert visit.page.evaluate(shown) == every
+    assert visit.said == []
+    visit.close()
+
+
 def test_a_trading_floor_looks_right(browser: Any, tmp_path: Path) -> None:
     """A plan of some size with plain names, for the pictures people look at; kept under artifacts/."""
     symbols, desks = 3000, 200
@@ -204,5 +221,18 @@ def test_a_trading_floor_looks_right(browser: Any, tmp_path: Path) -> None:
         details.locator("summary").press("Enter")
         assert details.locator("tbody tr").count() == len({g for g in plan.group_of_flow.tolist() if g >= 0})
         visit.page.screenshot(path=str(ARTIFACTS / f"floor-{size}-{theme}.png"), full_page=True)
+        # One's own, by a part of its name; an exact name comes first.
+        visit.page.fill("#find-name", "DESK-7")
+        first = visit.page.locator("#find-results li").first.inner_text()
+        assert first.startswith("subscriber desk-7\n")
+        assert f"groups joined\n{int((plan.joins[0] == 7).sum())}" in first
+        assert visit.page.locator("#find-results li").count() == 1 + 10  # desk-70 to desk-79
+        visit.page.fill("#find-name", "sym")
+        assert visit.page.inner_text("#find-says") == f"The first 25 of {symbols:,}: type more of the name."
+        visit.page.fill("#find-name", "nobody")
+        assert visit.page.inner_text("#find-says") == "Nothing in this plan has that in its name."
+        if size == "desk":
+            visit.page.hover("img.matrix >> nth=1", position={"x": 5, "y": 20})
+            assert re.fullmatch(r"subscriber desk-\d+, flow SYM\d+", visit.page.inner_text("#hover-says"))
         visit.close()
     assert os.listdir(ARTIFACTS)

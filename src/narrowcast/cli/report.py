@@ -21,6 +21,13 @@ def report(
     sweep: Annotated[
         bool, typer.Option(help="Without --whatif: plan with other budgets, for a few seconds at most.")
     ] = True,
+    message_bytes: Annotated[
+        float | None, typer.Option(min=1, help="Bytes of a message, for rates in Mbit/s (channels). Default: 100.")
+    ] = None,
+    filter_us: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="Microseconds of a core to filter a message (channels). Default: 4."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Write one HTML file that shows what a plan does, against what, for whom, and why it can be trusted.
@@ -47,7 +54,8 @@ def report(
         with notes.status("trying other budgets"):
             asked = quick_whatif(found)
     with notes.status("drawing"):
-        size = write_report(found, out, whatif=asked, timeline=_timeline(timeline)).stat().st_size
+        units = {k: v for k, v in (("message_bytes", message_bytes), ("filter_us", filter_us)) if v is not None}
+        size = write_report(found, out, whatif=asked, timeline=_timeline(timeline), **units).stat().st_size
     if json:
         print_json({"out": out, "bytes": size, "whatif": asked is not None})
         return

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from narrowcast.console.sketch import asks
+from narrowcast.console.sketch import asks, labels, planned_at_gateways
 from narrowcast.console.state import OVER_S
 from narrowcast.console.watch import SystemWatch
 from narrowcast.deliver.transport import Address, Multicast, Overlay, Unicast
 from narrowcast.profiles.parsed import parsed
 from narrowcast.profiles.possible import possible
-from narrowcast.reports.parts import facts, table
+from narrowcast.reports.parts import Section, facts, table
 from narrowcast.reports.text import THIN, e, number, percent
 
 MOST = 20
@@ -46,6 +47,32 @@ def answer_about(watch: SystemWatch, what: str, name: str) -> str:
     return body or f"<p>Nothing of this name runs: {e(what)} {e(name)}.</p>"
 
 
+def live_section(watch: SystemWatch) -> Section:
+    """What is measured now beside what the plan in force says: of everybody together, then who gets most unasked."""
+    found = watch.overview.measured(OVER_S)
+    planned_at_gateways(found, watch.subscriptions)
+    edges = sorted(found["edges"], key=lambda edge: (-edge["unasked_s"], edge["name"]))
+    called = labels(watch.subscriptions)
+    rows = [_shares("everybody", edges)]
+    rows += [_shares(called.get(edge["name"], edge["name"]), [edge]) for edge in edges[:MOST]]
+    heads = ("who", "useful, planned", "useful, measured", "unasked, planned", "unasked, measured")
+    lead = (
+        f"Shares of the {_rate(found['messages_s'])} that the sources send now, as each edge sees them; planned shares "
+        "where the plan knows them. Everything below is the plan alone."
+    )
+    return Section("now", "Now, beside the plan", table(heads, rows, numbers=heads[1:], stack=True), lead)
+
+
+def _shares(name: str, edges: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Means over edges of what is useful, and of what is received and dropped."""
+    cells = []
+    for names in (("useful",), ("session", "flow", "profile")):
+        for kind in ("predicted", "measured"):
+            known = [sum(edge[kind].get(part, 0.0) for part in names) for edge in edges if edge[kind]]
+            cells.append(percent(sum(known) / len(known)) if known else "–")
+    return (name, *cells)
+
+
 def _nothing(watch: SystemWatch, name: str) -> str:
     return ""
 
@@ -75,7 +102,9 @@ def _flow(watch: SystemWatch, name: str) -> str:
 def _subscriber(watch: SystemWatch, name: str) -> str:
     edge = watch.subscriptions[name]["edge"] if name in watch.subscriptions else name
     mine = {sub: record for sub, record in watch.subscriptions.items() if record["edge"] == edge}
-    live = next((e for e in watch.overview.measured(OVER_S)["edges"] if e["name"] == edge), None)
+    found = watch.overview.measured(OVER_S)
+    planned_at_gateways(found, watch.subscriptions)
+    live = next((e for e in found["edges"] if e["name"] == edge), None)
     if not mine and live is None:
         return ""
     gateway = next((record.get("gateway") for record in mine.values()), None)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from narrowcast.adapt.offers import Offers
 from narrowcast.console import work
+from narrowcast.console.answers import live_section
 from narrowcast.console.watch import SystemWatch
 from narrowcast.deliver.processes.backbone import Backbone
 from narrowcast.deliver.processes.planner import base_of
@@ -90,7 +91,7 @@ class Desk:
         return await self._work(work.explanation_markup, self.in_force, what, name, self._base.system.key)
 
     async def report(self) -> dict[str, Any]:
-        return await self._work(work.reported, self.in_force, self._base.system.key)
+        return await self._work(work.reported, self.in_force, self._base.system.key, live_section(self._watch))
 
     async def whatif(self, more: int) -> dict[str, Any]:
         return await self._work(work.asked_more, self.in_force, more, await self._lately())

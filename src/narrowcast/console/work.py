@@ -27,7 +27,7 @@ from narrowcast.profiles.parsed import parsed
 from narrowcast.profiles.possible import candidates, possible
 from narrowcast.profiles.predicate import predicate
 from narrowcast.reports.page import section_markup, tile_markup
-from narrowcast.reports.parts import facts, folded, table
+from narrowcast.reports.parts import Section, facts, folded, table
 from narrowcast.reports.text import e, number, percent, plural
 from narrowcast.reports.whatif import parse_whatif, whatif_section, words_of
 
@@ -237,14 +237,15 @@ def explanation_markup(folder: str, what: str, name: str, key: tuple[str, ...]) 
     return "".join(parts)
 
 
-def reported(folder: str, key: tuple[str, ...]) -> dict[str, Any]:
-    """The plan's report, the same that `narrowcast report` writes, as pieces."""
+def reported(folder: str, key: tuple[str, ...], live: Section) -> dict[str, Any]:
+    """The plan's report, the same that `narrowcast report` writes, as pieces; `live` stands first."""
     found = full_report(plan_in(folder, key))
     return {
         "headline": found.headline,
         "summary": found.summary,
         "tiles": "".join(tile_markup(tile) for tile in found.tiles),
-        "sections": "".join(section_markup(section, under="plan") for section in found.sections),
+        "sections": "".join(section_markup(section, under="plan") for section in (live, *found.sections)),
+        "data": found.data,
     }
 
 

@@ -77,7 +77,7 @@ def assemble(
     yardstick: Yardstick,
     sections: Sequence[Section],
     find: Sequence[Findable] = (),
-    hover: Mapping[str, Any] | None = None,
+    hover: Sequence[Mapping[str, Any]] | None = None,
 ) -> Report:
     """The report in the order of every report: the ways, the what-if, one's own, what this kind has to show."""
     first, data = [ways], dict[str, Any]()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from narrowcast.reports.parts import Section
-from narrowcast.reports.text import e
+from narrowcast.reports.text import e, seen
 
 MOST = 20_000  # of each sort; beyond that a page grows too large to send
 
@@ -35,7 +35,7 @@ def find_section(things: Sequence[Findable]) -> tuple[Section, list[dict[str, An
         '<p id="find-says" class="lead" role="status"></p><ul class="results" id="find-results"></ul>'
     )
     data = [
-        {"what": each.what, "told": list(each.told), "rows": [[*map(str, row)] for row in each.rows[:MOST]]}
+        {"what": each.what, "told": list(each.told), "rows": [[*map(seen, row)] for row in each.rows[:MOST]]}
         for each in things
     ]
     return Section(

@@ -8,7 +8,7 @@ import re
 
 from narrowcast.model.quantity import quantity as number
 
-__all__ = ["THIN", "e", "number", "percent", "plural", "short", "times"]
+__all__ = ["THIN", "e", "number", "percent", "plural", "seen", "short", "times"]
 
 THIN = "\u202f"  # narrow no-break space, between a number and its sign or unit
 
@@ -25,7 +25,12 @@ def e(value: object) -> str:
     >>> e("a\u202eb")
     'a[U+202E]b'
     """
-    return html.escape(_UNSEEN.sub(lambda found: f"[U+{ord(found.group()):04X}]", str(value)), quote=True)
+    return html.escape(seen(value), quote=True)
+
+
+def seen(value: object) -> str:
+    """Any text with what hides or turns it spelt out, for a script that shows it as text."""
+    return _UNSEEN.sub(lambda found: f"[U+{ord(found.group()):04X}]", str(value))
 
 
 def percent(share: float) -> str:

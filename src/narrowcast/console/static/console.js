@@ -376,6 +376,7 @@
     $("report-body").innerHTML = `<p><strong></strong></p><p class="summary"></p><ul class="tiles">${found.tiles}</ul>${found.sections}`;
     text($("report-body").querySelector("strong"), found.headline);
     text($("report-body").querySelector(".summary"), found.summary);
+    bindReport(found.data, $("report-body"));
   }));
 
   // The token comes in the address, after the #, which no browser sends anywhere; then it stays in this tab.

@@ -15,7 +15,7 @@ from scipy import sparse
 from narrowcast.model.arrays import Floats, Ints
 from narrowcast.plans.channels.report.served import Served
 from narrowcast.reports.png import data_uri
-from narrowcast.reports.text import short
+from narrowcast.reports.text import seen, short
 
 WIDTH, HEIGHT = 760, 400
 WANTED, WASTE, APART = (52, 132, 232), (226, 145, 47), (25, 160, 127)
@@ -56,8 +56,8 @@ def matrix_names(served: Served) -> list[dict[str, list[str]]]:
         first = [int(down[-(-line * down.size // n)]) for line in range(n)]
         names.append(
             {
-                "flows": [short((interest.flow_names or ())[k], 32) if k >= 0 else "" for k in widest],
-                "subscribers": [short((interest.user_names or ())[u], 32) for u in first],
+                "flows": [seen(short((interest.flow_names or ())[k], 32)) if k >= 0 else "" for k in widest],
+                "subscribers": [seen(short((interest.user_names or ())[u], 32)) for u in first],
             }
         )
     return names
