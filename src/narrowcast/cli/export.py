@@ -50,7 +50,8 @@ def export(
     """Write the configuration that puts a plan on an engine, and the tables that say who uses what.
 
     The engine's own limits are checked first, with one line that says what to change: addresses in the range,
-    joins per socket, ports, lengths of names. Plans of other kinds than channels go to csv.
+    joins per socket, ports, lengths of names. Semantic channels and merged queries go to cyclonedds, nats and csv,
+    filter plans to nats (a leaf node server per filter) and csv, network plans to csv.
 
     Examples:
 

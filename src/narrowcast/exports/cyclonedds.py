@@ -8,8 +8,9 @@ goes to the partition `u-<number>` of its subscriber, whose network partition ha
 from __future__ import annotations
 
 from narrowcast.errors import InputError
+from narrowcast.exports.content_layout import any_layout
 from narrowcast.exports.files import Files, tables
-from narrowcast.exports.layout import GroupLayout, layout_of
+from narrowcast.exports.layout import GroupLayout
 from narrowcast.exports.options import Options, check_addresses, check_memberships
 from narrowcast.exports.text import xml
 from narrowcast.model.plan import Plan
@@ -36,7 +37,7 @@ def partition(session: int, group: int) -> str:
 
 def cyclonedds(plan: Plan, options: Options) -> Files:
     """`cyclonedds.xml` for every participant, and which partition a flow is written to and a subscriber reads."""
-    layout = layout_of(plan)
+    layout, beside = any_layout(plan, options, "Cyclone DDS")
     check_addresses(layout, options, dds=True)
     check_memberships(layout, options, beside=1, why=" and Cyclone DDS one more for discovery")
     if layout.unicast and options.interface is None:
@@ -59,7 +60,7 @@ def cyclonedds(plan: Plan, options: Options) -> Files:
         f"{options.memberships} (net.ipv4.igmp_max_memberships), or readers silently get nothing",
         "keep a sample within one fragment, about 1300 bytes",
     )
-    return Files({"cyclonedds.xml": _configuration(layout, options), **found}, notes)
+    return Files({"cyclonedds.xml": _configuration(layout, options), **found, **beside}, notes)
 
 
 def _configuration(layout: GroupLayout, options: Options) -> str:

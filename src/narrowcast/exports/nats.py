@@ -7,11 +7,13 @@ each. NATS sends everything by unicast: sessions here save subscriptions, not co
 from __future__ import annotations
 
 from narrowcast.errors import InputError
+from narrowcast.exports.content_layout import any_layout
 from narrowcast.exports.files import Files, tables
-from narrowcast.exports.layout import layout_of
+from narrowcast.exports.leaf_nodes import leaf_nodes
 from narrowcast.exports.options import Options
 from narrowcast.exports.text import table, token
 from narrowcast.model.plan import Plan
+from narrowcast.plans.filters.result import FiltersPlan
 
 # The server's max_control_line is 4096 bytes: room for the verb, sizes and a reply subject beside the subject.
 LONGEST_SUBJECT = 3072
@@ -19,7 +21,9 @@ LONGEST_SUBJECT = 3072
 
 def nats(plan: Plan, options: Options) -> Files:
     """`nats.conf` to include in the server's or an account's configuration, and everybody's subjects."""
-    layout = layout_of(plan)
+    if isinstance(plan, FiltersPlan):
+        return leaf_nodes(plan, options)
+    layout, beside = any_layout(plan, options, "NATS")
     subjects = {
         flow: f"nc.g{layout.group_of_session[session]}.s{session}.{token(flow)}"
         for flow, session in layout.session_of_flow.items()
@@ -47,4 +51,4 @@ def nats(plan: Plan, options: Options) -> Files:
         f"a subscriber makes at most {most} subscriptions, one per session; the account's max_subscriptions must allow",
         "in flow names other characters than letters, digits, _ and - are written %XX in subjects",
     )
-    return Files({"nats.conf": f"mappings: {{\n{lines}}}\n", **found}, notes)
+    return Files({"nats.conf": f"mappings: {{\n{lines}}}\n", **found, **beside}, notes)
