@@ -6,7 +6,7 @@ forward what somebody beyond them wants, and whoever wants a flow and does not g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 
 from narrowcast.errors import InputError
 from narrowcast.evaluate.columns import amounts, constant, numbers, places, texts, whole
+from narrowcast.evaluate.messages import drawn, wanted_flows
 from narrowcast.model.arrays import Bools, Floats, Ints
 from narrowcast.model.plan import Tables
 
@@ -464,3 +465,24 @@ def checked(plan: Tables) -> tuple[str, ...]:
         "capacity of every link",
         "latency bounds end to end",
     )
+
+
+def message_faults(
+    plan: Tables, messages: Any, subscriptions: Sequence[tuple[str, str]], *, sample: int = 100_000
+) -> tuple[list[str], int]:
+    """Who would miss a message, and how many wanted (message, subscriber) pairs were looked at.
+
+    Every wish that the plan knows is walked to its end by `faults`; here it is asked whether it knows all there are.
+    """
+    read = NetworkRead(plan)
+    rows = drawn(messages.num_rows, sample)
+    flow, user, at = wanted_flows(messages.take(rows), subscriptions, plan.key)
+    known, n = read.pair, len(read.users) + 1
+    at_flow, at_user = places(flow, read.flows), places(user, read.users)
+    planned = (at_flow >= 0) & (at_user >= 0) & np.isin(at_flow * n + at_user, known[0] * n + known[1])
+    found: dict[tuple[str, str], str] = {}
+    for i in np.flatnonzero(~planned).tolist():
+        what, who = flow[i].as_py(), user[i].as_py()
+        told = f"message {rows[at[i]]} (flow {what!r}) is wanted by {who}, who was not planned for it"
+        found.setdefault((what, who), told)
+    return list(found.values()), len(flow)

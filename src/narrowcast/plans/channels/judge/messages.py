@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from narrowcast.errors import InputError
 from narrowcast.evaluate.columns import places
+from narrowcast.evaluate.messages import drawn, wanted_flows
 from narrowcast.model.plan import Tables
 from narrowcast.plans.channels.judge.delivery import delivery
-from narrowcast.profiles.flow_key import flow_name
 
 
 def message_faults(
@@ -30,21 +29,8 @@ def message_faults(
     same ones. O(matches · log).
     """
     key = tuple(key) or plan.key
-    if not key:
-        raise InputError(
-            "the plan does not say which attributes make a flow", name="key", hint="name them: --key symbol"
-        )
-    for name in key:
-        if name not in messages.column_names:
-            had = ", ".join(messages.column_names)
-            raise InputError(
-                f"messages must have the column {name!r}, which makes a message's flow; they have {had}",
-                name="key",
-                allowed=tuple(messages.column_names),
-                got=name,
-            )
-    rows = _drawn(messages.num_rows, sample)
-    flow, user, at = _wanted(messages.take(rows), subscriptions, key)
+    rows = drawn(messages.num_rows, sample)
+    flow, user, at = wanted_flows(messages.take(rows), subscriptions, key)
     read = delivery(plan)
     import pyarrow as pa
 
@@ -60,24 +46,3 @@ def message_faults(
         why = "is not in its group" if planned[i] and known_flow[i] >= 0 <= known_user[i] else "was not planned for it"
         found.setdefault((what, who), f"message {rows[at[i]]} (flow {what!r}) is wanted by {who}, who {why}")
     return list(found.values()), len(flow)
-
-
-def _drawn(n: int, sample: int) -> Any:
-    if n <= sample:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(0).choice(n, sample, replace=False))
-
-
-def _wanted(messages: Any, subscriptions: Sequence[tuple[str, str]], key: Sequence[str]) -> tuple[Any, Any, Any]:
-    """The flow, the subscriber and the message of each match."""
-    import pyarrow as pa
-
-    from narrowcast.profiles import Matcher
-
-    at, which = Matcher([profile for _, profile in subscriptions]).match(messages)
-    columns = [messages[name].to_pylist() for name in key]
-    names = pa.array(
-        [flow_name(dict(zip(key, values, strict=True)), key) for values in zip(*columns, strict=True)], pa.string()
-    )
-    users = pa.array([subscriber for subscriber, _ in subscriptions], pa.string())
-    return names.take(pa.array(at)), users.take(pa.array(which)), at

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from narrowcast.model.plan import Tables
 from narrowcast.plans.filters.judge.faults import filters_cost as cost
 from narrowcast.plans.filters.judge.faults import filters_faults as faults
+from narrowcast.plans.filters.judge.messages import message_faults
 
 COLUMNS: Mapping[str, Sequence[str]] = {"trees": ("node", "parent", "flow", "load"), "filters": ("node",)}
 OPTIONAL: Sequence[str] = ()
@@ -20,4 +21,4 @@ def checked(plan: Tables) -> Sequence[str]:
     )
 
 
-__all__ = ["BOUNDED", "COLUMNS", "OPTIONAL", "checked", "cost", "faults"]
+__all__ = ["BOUNDED", "COLUMNS", "OPTIONAL", "checked", "cost", "faults", "message_faults"]
