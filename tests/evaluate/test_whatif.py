@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,8 @@ def test_a_point_that_takes_too_long_or_has_no_plan_says_so() -> None:
     assert "rate_per_group" in bound.points[0].failed
     assert bound.as_dict()["failed"][0]["rate_per_group"] == 1e-6
     slow = nc.channels.hybrid(nc.workloads.market(symbols=2000, users=60, seed=1), 5, unicast="none")
+    by_search = {name: value for name, value in slow.parameters.items() if name not in ("unicast", "channelizer")}
+    slow = replace(slow, parameters=by_search)
     given_up = whatif(slow, w2=[2.0], time_limit=0.02, workers=1)
     assert all("longer than 0.02 s" in point.failed for point in given_up.points if point.settings["w2"] == 2.0)
 
@@ -169,3 +172,12 @@ def test_semantic_plans_are_swept_over_channels_and_latency_bounds() -> None:
     bounded = whatif(plan, latency_bound=[1, 3, 4, 20], workers=1)
     assert "latency" in bounded.points[0].failed
     assert bounded.points[-1].cost == pytest.approx(plan.cost.full)
+
+
+def test_a_hybrid_is_swept_by_the_heuristics_that_made_it() -> None:
+    interest = nc.workloads.random(60, 20, 0.3, seed=2)
+    made = {g: nc.channels.hybrid(interest, g, "random", "none", seed=3) for g in (3, 6)}
+    found = decoded(made[3].to_tables()).whatif(groups=[6], workers=1)
+    assert [point.cost for point in found.points] == pytest.approx([float(made[3].cost), float(made[6].cost)])
+    search = nc.channels.hybrid(interest, 6, seed=3)
+    assert float(search.cost) < float(made[6].cost), "another method would be seen"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,9 @@ def hybrid(
         raise InfeasibleError(
             f"unicast={unicast!r} found no plan with a unicast share of at most {w.cap}", budget="cap"
         )
-    more = {} if cap is None else {"cap": cap}
+    more: dict[str, Any] = {} if cap is None else {"cap": cap}
+    if unicast != "search":  # which asks every channelizer
+        more |= {"channelizer": channelizer, "unicast": unicast}
     return _pack(demand, points, point_of_flow, group_of, alone, groups, w, seed, more)
 
 
@@ -135,7 +138,7 @@ def _pack(
     groups: int,
     w: Weights,
     seed: int,
-    more: Mapping[str, float],
+    more: Mapping[str, Any],
 ) -> ChannelsPlan:
     """Without sessions each group is one."""
     price = terms(points, group_of, alone, w)
@@ -154,7 +157,7 @@ def packed_hybrid(
     groups: int,
     w: Weights,
     seed: int,
-    more: Mapping[str, float],
+    more: Mapping[str, Any],
 ) -> ChannelsPlan:
     """The plan of two maps and of the pairs by unicast, with its cost and what that is held against."""
     interest = demand.interest

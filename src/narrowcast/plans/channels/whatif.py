@@ -120,6 +120,7 @@ def _hybrid_again(plan: ChannelsPlan, settings: Settings, time_limit: float | No
     more: dict[str, Any] = {}
     if plan.sessions is not None:
         more = {"sessions": int(_of(plan, settings, "sessions")), "beta": _of(plan, settings, "beta")}
+    more |= {name: plan.parameters[name] for name in ("channelizer", "unicast") if name in plan.parameters}
     cap = settings.get("cap", plan.parameters.get("cap"))
     groups = int(_of(plan, settings, "groups"))
     found = hybrid(_everyone(plan), groups, weights=weights, cap=cap, seed=plan.seed, **more)
