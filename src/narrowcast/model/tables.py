@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -102,9 +103,10 @@ def _with_columns(table: Any, source: str, name: str, columns: Sequence[str]) ->
                 allowed=tuple(table.column_names),
                 hint=f"rename {close[0]!r} to {column!r}" if close else None,
             )
-    if len(set(table.column_names)) != len(table.column_names):
-        twice = sorted({c for c in table.column_names if table.column_names.count(c) > 1})
-        raise InputError(f"{source}: column {twice[0]!r} appears more than once", name=twice[0])
+    counts = Counter(table.column_names)
+    if len(counts) != table.num_columns:
+        twice = min(column for column, count in counts.items() if count > 1)
+        raise InputError(f"{source}: column {twice!r} appears more than once", name=twice)
     return table
 
 
@@ -128,8 +130,8 @@ def _read(source: Path, name: str) -> Any:
     check_text(source, name)
     try:
         return _READERS[Path(form).stem if form.endswith(PACKINGS) else form](source)
-    except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0]
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{source}: not a readable {form[1:]} file: {reason}", name=name) from None
 
 
@@ -170,7 +172,9 @@ def _joined(parts: list[Any], source: Path, name: str) -> Any:
 def _parquet(source: Path) -> Any:
     import pyarrow.parquet as pq
 
-    return pq.read_table(source, partitioning=None)
+    table = pq.read_table(source, partitioning=None)
+    table.validate(full=True)  # what is not text, or lies beyond its buffer, would be found much later, or never
+    return table
 
 
 def _csv(source: Path) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -26,7 +27,8 @@ def check_text(source: Path, name: str) -> None:
 
     Raises
     ------
-    InputError : bytes that are not UTF-8, or a header whose columns are separated by something else than commas
+    InputError : bytes that are not UTF-8, a header whose columns are separated by something else than commas, or JSON
+        that does not begin with an object
     """
     if source.is_dir():
         for part in sorted(source.rglob("*.csv*")):
@@ -37,8 +39,10 @@ def check_text(source: Path, name: str) -> None:
         return
     try:
         first = _first_line(source, name)
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         return  # the reader says what is wrong with it
+    if form[0] != ".csv":
+        _check_object(source, name)
     if form[0] == ".csv" and "," not in first:
         for separator, words in SEPARATORS.items():
             if separator in first:
@@ -49,6 +53,19 @@ def check_text(source: Path, name: str) -> None:
                     hint=f'{_converted(source)}: python3 -c "import csv, sys; csv.writer(sys.stdout).writerows('
                     f'csv.reader(sys.stdin, delimiter={separator!r}))" < {source.name} > comma.csv',
                 )
+
+
+def _check_object(source: Path, name: str) -> None:
+    """JSON must begin with an object: Arrow 26 ends the whole process if all there is is null."""
+    for piece in _pieces(source):
+        begin = piece.removeprefix(codecs.BOM_UTF8).lstrip()
+        if begin[:1] == b"{":
+            return
+        if begin:
+            got = begin[:40].decode(errors="replace").partition("\n")[0]
+            raise InputError(
+                f"{source}: each line of the {name} table must be an object, got {got!r}", name=name, got=got
+            )
 
 
 def _first_line(source: Path, name: str) -> str:
