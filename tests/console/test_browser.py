@@ -82,6 +82,17 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield it
 
 
+def looked_at(visit: Visit, name: str) -> None:
+    """The page as it is on every screen, light and dark, kept for people to look at; nothing may run off it."""
+    ARTIFACTS.mkdir(exist_ok=True)
+    for width, height in SIZES.items():
+        visit.page.set_viewport_size({"width": width, "height": height})
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= width, f"{name} is too wide for {width}"
+        for theme in ("light", "dark"):
+            visit.page.emulate_media(color_scheme=theme)
+            visit.page.screenshot(path=str(ARTIFACTS / f"console-{name}-{width}-{theme}.png"), full_page=True)
+
+
 def settled(visit: Visit) -> None:
     visit.until(
         "Number(document.body.dataset.refreshed) >= 3 && document.getElementById('t-messages_s').textContent > '0'"
@@ -120,6 +131,9 @@ def test_a_subscriber_that_leaves_is_gone_from_the_page(browser: Any, tmp_path: 
         assert visit.page.is_visible("#read-only")
         assert not visit.page.is_visible("#changes"), "a console that only shows offers no change"
         assert visit.faults() == []
+        visit.page.click("#read-report")
+        visit.until("document.getElementById('plan-now') !== null", 60)
+        looked_at(visit, "filters")
         visit.close()
 
 
@@ -129,10 +143,18 @@ def test_every_kind_has_a_page(kind: str, browser: Any, tmp_path: Path) -> None:
         visit = Visit(browser, it.url)
         settled(visit)
         assert visit.page.evaluate("document.querySelectorAll('svg.wide-only [data-box]').length") >= 4
+        bars = "[...document.querySelectorAll('#edges .pair-bars')].map(b => b.getAttribute('aria-label'))"
+        known = [" – predicted" not in told for told in visit.page.evaluate(bars)]
+        assert all(known) if kind == "semantic" else not any(known), "predictions where the plan has them"
         visit.page.focus("#edges a")
         visit.page.keyboard.press("Enter")
         visit.until("document.getElementById('panel-body').textContent.includes('In the plan')")
         visit.page.keyboard.press("Escape")
+        visit.page.click("#read-report")
+        visit.until("document.getElementById('plan-now') !== null", 60)
+        visit.page.fill("#find-name", "a" if kind == "queries" else "left")
+        assert visit.page.locator("#find-results li").count() >= (0 if kind == "queries" else 1)
+        looked_at(visit, kind)
         visit.close()
 
 
@@ -184,6 +206,10 @@ def test_a_plan_is_proposed_reviewed_and_installed_by_clicking(browser: Any, mar
     assert f"epoch {after['current']} in force: plan" in visit.text("events")
     visit.page.click("#read-report")
     visit.until("document.querySelectorAll('#report-body section').length >= 4", 60)
+    assert "Now, beside the plan" in visit.text("report-body")
+    visit.page.fill("#find-name", "desk-3")
+    assert "subscriber desk-3" in visit.text("find-results")
+    looked_at(visit, "channels")
     assert visit.faults() == []
     visit.close()
 
@@ -196,7 +222,7 @@ def test_a_killed_source_is_seen_within_two_seconds_and_seen_to_recover(browser:
     os.kill(state["processes"]["source-0"], signal.SIGSTOP)  # it stays away until we say so
     try:
         seen = visit.until("document.getElementById('health').dataset.level === 'bad'", 10)
-        assert seen < 2.0 + 0.5, f"seen after {seen:.2f} s"
+        assert seen < 2.0, f"seen after {seen:.2f} s"
         assert "source-0 says nothing" in visit.text("says")
         visit.until("document.querySelector('.absent[data-box=\"source:source-0\"]') !== null", 2)
     finally:
@@ -207,15 +233,14 @@ def test_a_killed_source_is_seen_within_two_seconds_and_seen_to_recover(browser:
     visit.close()
 
 
-@pytest.mark.parametrize("width", SIZES)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_page_fits_and_is_reachable_on_every_screen(width: int, theme: str, browser: Any, market: Running) -> None:
-    visit = Visit(browser, market.url, width, theme)
+def test_the_page_fits_and_is_reachable_on_every_screen(theme: str, browser: Any, market: Running) -> None:
+    visit = Visit(browser, market.url, theme=theme)
     settled(visit)
-    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width, "something is too wide"
-    assert visit.faults() == []
-    ARTIFACTS.mkdir(exist_ok=True)
-    visit.page.screenshot(path=str(ARTIFACTS / f"console-{width}-{theme}.png"), full_page=True)
+    for width, height in SIZES.items():
+        visit.page.set_viewport_size({"width": width, "height": height})
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= width, "something is too wide"
+        assert visit.faults() == [], f"at {width}"
     visit.close()
 
 

@@ -15,15 +15,18 @@ from typing import Any
 
 import pytest
 
-from console.systems import KINDS, Running, running_console
+import narrowcast as nc
+from console.systems import KINDS, Running, message, running_console
 from narrowcast.console.guard import token_in
-from narrowcast.console.sketch import labels, sketched
+from narrowcast.console.sketch import labels, planned_at_gateways, sketched
 from narrowcast.console.state import Page
 from narrowcast.console.watch import FORGET, GONE, LATE, SystemWatch
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Multicast, Overlay, Unicast
+from narrowcast.plans.verbs import report_page
 from narrowcast.reports.system_map import system_map
+from reports.pages import PLANS
 
 EDGES, GROUPS = 500, 100
 
@@ -83,7 +86,7 @@ SOUND = {"name": "a", "role": "source", "counts": {}, "carried": {}, "epoch": 1}
 WRONG: list[dict[str, Any]] = [
     {"counts": {"group x messages": "many"}}, {"counts": {"messages sent": float("nan")}}, {"epoch": "one"},
     {"groups": ["a"]}, {"subscriptions": {"s": {}}}, {"predicted": {"groups": {"a": 1.0}}}, {"predicted": 7},
-    {"predicted": {"edges": {"e": 1}}}, {"adapting": 3}, {"at": "noon"},
+    {"predicted": {"edges": {"e": 1}}}, {"predicted": {"gateways": {"g": 1}}}, {"adapting": 3}, {"at": "noon"},
 ]  # fmt: skip
 RUBBISH = [b"", b"{", b"[]", b'{"name": 1}', b"\xff", b'{"name":"a","role":"b"}', b"[" * 9999]
 RUBBISH += [json.dumps(SOUND | wrong).encode() for wrong in WRONG]
@@ -119,6 +122,43 @@ def test_what_was_held_up_on_its_way_does_not_count_as_a_burst() -> None:
         watch.take(told("source-0", "source", at=50.0 + n, counts={"messages sent": 100 * n}))
         clock.now += 0.001
     assert Page(watch, 1, clock).state()["totals"]["messages_s"] == pytest.approx(100, rel=0.01)
+
+
+def test_what_a_plan_says_of_gateways_stands_beside_what_is_measured() -> None:
+    from narrowcast.deliver.processes.prediction import predicted
+    from narrowcast.deliver.routing.routing import nothing
+
+    for given in (KINDS["filters"](), KINDS["semantic"]()):
+        found = predicted(given.plan, nothing())["gateways"]
+        assert {gateway for _, _, gateway in given.wishes} <= found.keys()
+        for shares in found.values():
+            assert sum(shares.values()) == pytest.approx(1.0)
+    # By hand: 14 of 100 messages are IBM's, wanted behind left; 20 are cheap, wanted behind right.
+    rows = [message(n) for n in range(100)]
+    ibm, cheap = sum(row["symbol"] == "IBM" for row in rows), sum(row["price"] < 20 for row in rows)
+    assert found["left"]["useful"] == pytest.approx(ibm / 100)
+    assert found["right"]["useful"] == pytest.approx(cheap / 100)
+    # An edge alone behind a gateway gets its gateway's; of two behind one, nobody knows whose is what.
+    edges = [{"name": name, "predicted": {}} for name in ("one", "two", "three")]
+    records_ = {"a": {"edge": "one", "gateway": "left"}, "b": {"edge": "two", "gateway": "right"},
+                "c": {"edge": "three", "gateway": "right"}}  # fmt: skip
+    planned_at_gateways({"edges": edges, "gateways": found}, records_)
+    assert [bool(edge["predicted"]) for edge in edges] == [True, False, False]
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_the_plan_page_of_every_kind_is_its_report(kind: str, tmp_path: Path) -> None:
+    """Network plans too, which the page must know as soon as they run."""
+    from narrowcast.console.answers import live_section
+    from narrowcast.console.work import reported
+
+    plan = PLANS[kind]()
+    plan.save(tmp_path / "plan")
+    found = reported(str(tmp_path / "plan"), plan.key or ("symbol",), live_section(watched()[0]))
+    page = report_page(nc.load(tmp_path / "plan"))
+    titles = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
+    assert re.findall(r"<h3 id[^>]*>(.*?)</h3>", found["sections"]) == ["Now, beside the plan", *titles]
+    assert found["data"] == json.loads(re.search(r'id="data">(.*?)</script>', page, re.S).group(1))
 
 
 # The map.

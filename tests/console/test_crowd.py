@@ -28,7 +28,7 @@ from running import running
 
 __all__ = ["browser"]  # the fixture
 pytestmark = [pytest.mark.engines, pytest.mark.xdist_group("browser")]
-SECONDS = 12
+SECONDS = 5
 
 
 @contextmanager
@@ -81,13 +81,13 @@ def test_a_refresh_costs_the_page_under_50_ms_and_the_server_a_twentieth_of_a_co
             visit = Visit(browser, console.stdout.readline().strip())
             visit.until(f"document.getElementById('t-subscribers').textContent === '{EDGES}'")
             visit.until("document.querySelectorAll('#edges tr').length === 40")
-            time.sleep(3)
+            visit.until("Number(document.body.dataset.refreshed) >= 3")  # what comes first is not what goes on
             before, begin = sum(psutil.Process(console.pid).cpu_times()[:2]), time.monotonic()
             visit.page.evaluate("performance.clearMeasures()")
             time.sleep(SECONDS)
             spent, passed = sum(psutil.Process(console.pid).cpu_times()[:2]) - before, time.monotonic() - begin
             took = visit.page.evaluate("performance.getEntriesByName('refresh').map(e => e.duration)")
-            assert len(took) >= SECONDS / 2
+            assert len(took) >= SECONDS / 2, took
             assert sorted(took)[len(took) // 2] < 50, took
             assert spent / passed < 0.05, f"{spent:.2f} s of CPU in {passed:.1f} s"
             print(f"server {spent / passed:.1%} of a core, page {sorted(took)[len(took) // 2]:.1f} ms")

@@ -19,7 +19,7 @@ from narrowcast.console.answers import live_section
 from narrowcast.console.watch import SystemWatch
 from narrowcast.deliver.processes.backbone import Backbone
 from narrowcast.deliver.processes.planner import base_of
-from narrowcast.deliver.wire import Batch, decode_entry
+from narrowcast.deliver.wire import Batch, ColumnBatch, decode_entry
 from narrowcast.errors import InputError, PlanError
 from narrowcast.model.folder import HEAD
 
@@ -109,6 +109,11 @@ class Desk:
                     batch = decode_entry(entry.data)
                     if isinstance(batch, Batch):
                         mine += batch.payloads
+                        stamps.append(entry.stamp)
+                    elif isinstance(batch, ColumnBatch):
+                        from narrowcast.deliver.wire.columns import payloads_of
+
+                        mine += payloads_of(batch)
                         stamps.append(entry.stamp)
                 if stretch.upto <= after:
                     break

@@ -82,6 +82,16 @@ def labels(subscriptions: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
+def planned_at_gateways(found: dict[str, Any], subscriptions: Mapping[str, Mapping[str, Any]]) -> None:
+    """Give an edge that is alone behind a gateway what the plan says of that gateway."""
+    behind: dict[str, set[str]] = {}
+    for record in subscriptions.values():
+        behind.setdefault(record.get("gateway") or "", set()).add(record["edge"])
+    alone = {next(iter(edges)): gateway for gateway, edges in behind.items() if len(edges) == 1}
+    for edge in found["edges"]:
+        edge["predicted"] = edge["predicted"] or found["gateways"].get(alone.get(edge["name"]), {})
+
+
 def _ways(routing: Routing, name: str, record: Mapping[str, Any]) -> set[str]:
     gateway = f"broker:{record.get('gateway') or ''}"
     if name not in routing.taken:

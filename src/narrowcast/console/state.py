@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from narrowcast.console.sketch import LOG, UNICAST, asks, labels, sketched
+from narrowcast.console.sketch import LOG, UNICAST, asks, labels, planned_at_gateways, sketched
 from narrowcast.console.watch import SystemWatch
 from narrowcast.reports.system_map import system_map
 
@@ -25,6 +25,7 @@ class Page:
         """Everything a viewer needs but the map, which is fetched when `map` has another number."""
         watch = self.watch
         found = watch.overview.measured(OVER_S, self._now())
+        planned_at_gateways(found, watch.subscriptions)
         edges = sorted(found["edges"], key=lambda edge: (-edge["unasked_s"], edge["name"]))
         groups = sorted(found["groups"], key=lambda group: (-group["messages_s"], group["group"]))
         self._draw(edges, {group["group"]: group["messages_s"] for group in groups})

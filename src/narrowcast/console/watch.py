@@ -17,6 +17,7 @@ from narrowcast.deliver.processes.overview import Overview
 from narrowcast.deliver.routing.routing import Routing, nothing
 
 LATE, GONE, FORGET = 1.6, 5.0, 60.0  # seconds without a word: late, gone, no longer shown
+LATE_STANDING = 1.1  # these speak twice a second
 LOOK = 0.25
 MOST_EVENTS, MOST_SAMPLES = 200, 600
 STANDING = ("source", "broker", "coordinator")  # roles that are missed when they are gone
@@ -78,7 +79,8 @@ class SystemWatch:
         for name, known in list(self.processes.items()):
             known["heard"] += max(0.0, deaf)  # while we were held up ourselves, nobody could be heard
             silent = now - known["heard"]
-            state = "gone" if silent > GONE else "late" if silent > LATE else "up"
+            late = LATE_STANDING if known["role"] in STANDING else LATE
+            state = "gone" if silent > GONE else "late" if silent > late else "up"
             if state != known["state"]:
                 known["state"] = state
                 if known["role"] in STANDING:
@@ -168,7 +170,8 @@ def _is_told(told: Any) -> bool:
     if not isinstance(told, dict) or not all(type(told.get(name)) is str for name in ("name", "role")):
         return False
     subscriptions, predicted = told.get("subscriptions", {}), told.get("predicted") or {}
-    edges, adapting = predicted.get("edges", {}) if isinstance(predicted, dict) else None, told.get("adapting")
+    adapting = told.get("adapting")
+    planned = [predicted.get(name, {}) if isinstance(predicted, dict) else None for name in ("edges", "gateways")]
     return (
         all(_numbers(told.get(part)) for part in ("counts", "carried"))
         and type(told.get("epoch", 0)) is int
@@ -177,8 +180,7 @@ def _is_told(told: Any) -> bool:
         and all(type(group) is int for group in told.get("groups", []))
         and isinstance(subscriptions, dict)
         and all(isinstance(each, dict) and type(each.get("lag")) is int for each in subscriptions.values())
-        and isinstance(edges, dict)
-        and all(map(_numbers, edges.values()))
+        and all(isinstance(each, dict) and all(map(_numbers, each.values())) for each in planned)
         and _numbers(predicted.get("groups", {}))
         and all(group.isdecimal() for group in predicted.get("groups", {}))
         and (adapting is None or isinstance(adapting, dict))

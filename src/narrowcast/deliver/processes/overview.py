@@ -10,7 +10,7 @@ REFUSED = ("forged", "foreign", "replayed")  # frames, by those who must not be 
 TROUBLE = ("malformed", "failed", "dropped", "overrun", "gaps", "no carrier", "truncated", *REFUSED)
 _TROUBLE = re.compile("|".join(map(re.escape, TROUBLE)))
 KEPT, SILENT = 30.0, 5.0  # seconds: of what was told, and after which who tells nothing is left out
-WAYS = {"channel": "came by channel", "rest": "came by rest", "log": "repaired"}
+WAYS = {"channel": "came by channel", "unicast": "came by unicast", "rest": "came by rest", "log": "repaired"}
 
 
 class Overview:
@@ -42,8 +42,8 @@ class Overview:
             (s["last"]["predicted"] for s in spans.values() if s["last"].get("predicted")), {}
         )
         sent: dict[int, float] = {}
-        for source in sources:
-            for name, rate in source["rates"].items():
+        for sender in (*sources, *(span for span in spans.values() if span["role"] == "relay")):
+            for name, rate in sender["rates"].items():
                 if name.startswith("group ") and name.endswith(" messages"):
                     group = int(name.split()[1])
                     sent[group] = sent.get(group, 0.0) + rate
@@ -54,6 +54,7 @@ class Overview:
             "nodes": [_node(name, span) for name, span in spans.items()],
             "groups": _groups(sent, total, edges, predicted.get("groups", {})),
             "edges": [_edge(span, sent, total, predicted.get("edges", {})) for span in edges],
+            "gateways": predicted.get("gateways", {}),
             "adapting": next((s["last"]["adapting"] for s in spans.values() if "adapting" in s["last"]), None),
         }
 

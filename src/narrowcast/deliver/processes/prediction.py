@@ -9,7 +9,7 @@ from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Multicast
 from narrowcast.model.interest_tables import names_of
 from narrowcast.model.plan import Plan
-from narrowcast.plans.channels.result import ChannelsPlan
+from narrowcast.plans.kinds import kind_of
 from narrowcast.profiles.parsed import parsed
 from narrowcast.profiles.possible import possible
 
@@ -17,11 +17,17 @@ from narrowcast.profiles.possible import possible
 def predicted(plan: Plan | None, routing: Routing) -> dict[str, Any]:
     """Shares by group, and for each edge: what its groups keep from it, its sessions, its flows, and what is useful.
 
-    `group`, `session`, `flow` and `useful` add up to 1 for an edge served by multicast alone. O(flows · subscriptions).
+    `group`, `session`, `flow` and `useful` add up to 1 for an edge served by multicast alone. A plan that knows what
+    reaches gateways says the same of each of them. O(flows · subscriptions).
     """
-    if not isinstance(plan, ChannelsPlan):
-        return {"groups": {}, "edges": {}}
-    rates = _rates(plan)
+    if plan is None:
+        return {"groups": {}, "edges": {}, "gateways": {}}
+    stage, interest = kind_of(plan.kind).route, getattr(plan.demand, "interest", None)
+    gateways = stage.gateway_shares(plan) if hasattr(stage, "gateway_shares") else {}
+    if interest is None or not routing.flows:
+        return {"groups": {}, "edges": {}, "gateways": gateways}
+    names = names_of(interest.flow_names, range(interest.n_flows)).to_pylist()
+    rates = dict(zip(names, interest.rates.tolist(), strict=True))
     total = sum(rates.get(flow, 0.0) for flow, _ in routing.flows) or 1.0
     group_of = {c: a.group for c, a in routing.addresses.items() if isinstance(a, Multicast)}
     groups: dict[int, float] = {}
@@ -29,12 +35,7 @@ def predicted(plan: Plan | None, routing: Routing) -> dict[str, Any]:
         for group in {group_of[c] for c in channels if c in group_of}:
             groups[group] = groups.get(group, 0.0) + rates.get(flow, 0.0) / total
     edges = {edge: _edge(edge, routing, rates, group_of, total) for edge in sorted(set(routing.edges.values()))}
-    return {"groups": {str(g): share for g, share in sorted(groups.items())}, "edges": edges}
-
-
-def _rates(plan: ChannelsPlan) -> dict[str, float]:
-    names = names_of(plan.interest.flow_names, range(plan.interest.n_flows)).to_pylist()
-    return dict(zip(names, plan.interest.rates.tolist(), strict=True))
+    return {"groups": {str(g): share for g, share in sorted(groups.items())}, "edges": edges, "gateways": gateways}
 
 
 def _edge(

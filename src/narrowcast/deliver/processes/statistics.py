@@ -1,4 +1,4 @@
-"""What a process tells about itself, once a second, for people to look at. Nothing depends on it."""
+"""What a process tells about itself, once or twice a second, for people to look at. Nothing depends on it."""
 
 from __future__ import annotations
 
@@ -55,11 +55,12 @@ def snapshots_of(drivers: Sequence[Driver]) -> list[dict[str, Any]]:
     return [snapshot(driver) | dict(driver.extra()) for driver in drivers]
 
 
-async def report_for_ever(
-    backbone: Backbone, driver: Driver, *, extra: Callable[[], Mapping[str, Any]] = dict, every: float = 1.0
-) -> None:
-    """Publish a snapshot every second, with whatever else is worth telling, and log what has happened."""
-    events = EventLog()
+async def report_for_ever(backbone: Backbone, driver: Driver, *, extra: Callable[[], Mapping[str, Any]] = dict) -> None:
+    """Publish a snapshot for ever, with whatever else is worth telling, and log what has happened.
+
+    Who watches takes silence for trouble: of the few that all depend on it must be short, edges may be many.
+    """
+    events, every = EventLog(), 1.0 if isinstance(driver.part, Edge) else 0.5
     while True:
         with suppress(TransportError):
             now = snapshot(driver) | dict(extra())

@@ -16,6 +16,17 @@ def route(plan: FiltersPlan, subscribers: Subscribers, groups: int | None = None
     return by_tree(Overlay(names[plan.tree.root], links), [names[v] for v in plan.filters.tolist()])
 
 
+def gateway_shares(plan: FiltersPlan) -> dict[str, dict[str, float]]:
+    """Of all that the source sends, what reaches each leaf: `useful` there, or dropped by its `profile`; the rest is
+    kept away by filters (`group`)."""
+    total = float(plan.flow[plan.tree.root]) or 1.0
+    found = {}
+    for v in plan.tree.is_leaf.nonzero()[0].tolist():
+        useful, arrives = float(plan.flow[v]) / total, min(1.0, float(plan.loads[v]) / total)
+        found[plan.node_names[v]] = {"useful": useful, "profile": max(0.0, arrives - useful), "group": 1 - arrives}
+    return found
+
+
 def profiles(plan: FiltersPlan) -> dict[str, str]:
     """None: the plan knows how much is wanted below each node, and not what."""
     return {}

@@ -29,6 +29,24 @@ def _tree(channel: Channel, names: Sequence[str]) -> Overlay:
     return Overlay(names[channel.rendezvous], tuple((names[u], names[v]) for u, v in channel.edges.tolist()))
 
 
+def gateway_shares(plan: SemanticPlan) -> dict[str, dict[str, float]]:
+    """Of the window's messages, what reaches each gateway: `useful` there, or dropped by its `profile`; the rest is
+    kept away by the choice of channels (`group`)."""
+    seen, names = plan.sent.seen, plan.broker_names
+    total = float(seen.weight.sum()) or 1.0
+    copies = np.bincount(plan.sent.cols, seen.weight[plan.sent.rows], minlength=len(plan.channels)) / total
+    arrives = {names[g]: 0.0 for g in plan.system.gateways.tolist()}
+    for channel, share in zip(plan.channels, copies, strict=True):
+        for g in channel.gateways:
+            arrives[names[g]] = arrives.get(names[g], 0.0) + float(share)
+    useful = seen.weight @ seen.audience / total
+    found = {}
+    for g, share in zip(plan.system.gateways.tolist(), useful.tolist(), strict=True):
+        got = min(1.0, arrives[names[g]])
+        found[names[g]] = {"useful": share, "profile": max(0.0, got - share), "group": 1 - got}
+    return found
+
+
 def profiles(plan: SemanticPlan) -> Mapping[str, str]:
     """Empty: who holds a profile at which edge is for the running system to say; the plan knows gateways only."""
     return {}
