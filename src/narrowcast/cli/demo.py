@@ -16,7 +16,8 @@ import numpy as np
 import typer
 from rich.markup import escape
 
-from narrowcast.cli.demo_live import live
+from narrowcast.cli.deliver.console import require_console
+from narrowcast.cli.demo_live import live, stay_up, watched
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, text, working
 from narrowcast.cli.plan.channels import ways_table
 from narrowcast.errors import InputError
@@ -35,6 +36,10 @@ def demo(
     subscribers: Annotated[int, typer.Option(min=10, help="The number of trading desks.")] = 500,
     symbols: Annotated[int, typer.Option(min=100, help="The number of symbols.")] = 20_000,
     messages: Annotated[int, typer.Option(min=100, help="The number of messages.")] = 50_000,
+    console: Annotated[
+        bool,
+        typer.Option("--console", help="At the end leave the system up, with traffic and its web page, until Ctrl-C."),
+    ] = False,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
@@ -44,7 +49,15 @@ def demo(
     The log is measured on Spark, and symbols are planned into multicast groups from what was measured; then filters
     on a multicast tree, and range queries merged. Every plan is checked by code that had no part in making it. Last,
     the first plan is put on the wire on this machine, and its source is killed while messages flow.
+
+    Examples:
+
+        narrowcast demo
+
+        narrowcast demo --console
     """
+    if console:
+        require_console()
     folder = _fresh(out)
     result: dict[str, Any] = {"market": _market(folder, subscribers, symbols, messages, seed)}
     result["matching"] = _matching(folder)
@@ -72,6 +85,12 @@ def demo(
                      f"--group 3[/], [bold]narrowcast up {folder}/plan[/]", soft_wrap=True)  # fmt: skip
     if not result["live"].get("exact", True):
         raise typer.Exit(1)
+    if console:
+        if "skipped" in result["live"]:
+            raise InputError(f"--console needs a system that can run: {result['live']['skipped']}", name="console")
+        with _step("starting the system again, with traffic for its console"):
+            started = stay_up(folder)
+        watched(folder, started)
 
 
 def _fresh(out: Path) -> Path:

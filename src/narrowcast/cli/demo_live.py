@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MESSAGES, DESKS = 2000, 5
 PATIENCE_S = 60.0
+WATCHED, RATE = 12, 500  # desks and messages a second while somebody looks
 
 
 def live(folder: Path) -> dict[str, Any]:
@@ -46,8 +47,73 @@ def live(folder: Path) -> dict[str, Any]:
             "expected": [len(want) for want in expected], "exact": exact, "seconds": seconds}  # fmt: skip
 
 
+def stay_up(folder: Path) -> Path:
+    """Start the plan's system again, to be looked at; its data folder."""
+    from narrowcast.deliver.processes.supervise import start_detached
+
+    data = folder / "live"
+    start_detached([str(folder / "plan"), "--system", str(data)], data)
+    return data
+
+
+def watched(folder: Path, data: Path) -> None:
+    """Desks that listen, messages that flow and a console that shows them, until Ctrl-C; then the system goes too."""
+    from narrowcast.cli.output import notes
+    from narrowcast.deliver.processes.supervise import stop_running
+
+    try:
+        asyncio.run(_flow(folder, data))
+    finally:
+        notes.print("stopping the system")
+        stop_running(data)
+
+
+async def _flow(folder: Path, data: Path) -> None:
+    from contextlib import AsyncExitStack
+
+    from narrowcast.cli.deliver.console import beside
+    from narrowcast.cli.deliver.running import stopping
+    from narrowcast.deliver.client.connect import connect
+    from narrowcast.model.tables import read_table
+
+    stop = stopping()
+    log = read_table(folder / "market" / "messages.parquet", name="messages").slice(0, 20 * MESSAGES)
+    async with AsyncExitStack() as stack:
+        tasks = [asyncio.ensure_future(beside(data, stop))]
+        for desk, profile in _wishes(folder, log, WATCHED).items():
+            connection = await stack.enter_async_context(connect(data))
+            tasks.append(asyncio.ensure_future(_drain(connection.subscribe(profile, name=desk))))
+        tasks.append(asyncio.ensure_future(_publish(await stack.enter_async_context(connect(data)), log)))
+        await stop.wait()
+        for task in tasks[1:]:
+            task.cancel()
+        await tasks[0]
+
+
+async def _drain(subscription: Any) -> None:
+    async for _ in subscription:
+        pass
+
+
+async def _publish(connection: Any, log: pa.Table) -> None:
+    """The log again and again; what cannot be sent now is left out, and the next is tried."""
+    from contextlib import suppress
+
+    from narrowcast.errors import TransportError
+
+    while True:
+        for start in range(0, log.num_rows, RATE // 10):
+            with suppress(TransportError):
+                await connection.publish(log.slice(start, RATE // 10).to_pylist())
+            await asyncio.sleep(0.1)
+
+
 def _profiles(folder: Path, log: pa.Table) -> list[str]:
-    """The profiles that match most of these messages, each of another desk."""
+    return list(_wishes(folder, log, DESKS).values())
+
+
+def _wishes(folder: Path, log: pa.Table, desks: int) -> dict[str, str]:
+    """The profiles that match most of these messages, each of another desk, by its name."""
     import numpy as np
 
     from narrowcast.model.tables import read_table
@@ -60,7 +126,7 @@ def _profiles(folder: Path, log: pa.Table) -> list[str]:
     found: dict[str, str] = {}
     for at in busiest:
         found.setdefault(owners[at], profiles[at])
-    return list(found.values())[:DESKS]
+    return dict(list(found.items())[:desks])
 
 
 async def _deliver(data: Path, log: pa.Table, wanted: list[str], expected: list[list[int]]) -> list[list[int]]:
