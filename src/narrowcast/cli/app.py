@@ -9,11 +9,12 @@ import typer
 
 from narrowcast.cli.answer import answer
 from narrowcast.cli.check import check
+from narrowcast.cli.deliver.account import account
 from narrowcast.cli.deliver.adapt import adapt
 from narrowcast.cli.deliver.calibrate import calibrate
 from narrowcast.cli.deliver.console import console
 from narrowcast.cli.deliver.publish import publish
-from narrowcast.cli.deliver.roles import broker, coordinator, edge, preflight, source
+from narrowcast.cli.deliver.roles import broker, coordinator, edge, gate, preflight, relay, source
 from narrowcast.cli.deliver.serve import receive, serve
 from narrowcast.cli.deliver.subscribe import subscribe
 from narrowcast.cli.deliver.top import top
@@ -62,11 +63,13 @@ COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     PLANS: (check, explain, report, whatif, diff),
     USES: (export, replay, answer, calibrate),
     LIVE: (up, publish, subscribe, serve, receive, adapt, top, console, down),
-    ROLES: (preflight, coordinator, source, broker, edge),
+    ROLES: (preflight, coordinator, source, broker, relay, edge, gate),
 }
 for panel, commands in COMMANDS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
+    if panel == LIVE:
+        app.add_typer(account, name="account", rich_help_panel=LIVE)
     if panel == START:
         app.add_typer(plan, name="plan", rich_help_panel=PLANS)
 

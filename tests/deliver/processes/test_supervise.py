@@ -22,8 +22,8 @@ def test_the_brokers_of_a_plan_are_those_of_its_trees_each_with_a_port_of_its_ow
     assert brokers_of(channels) == brokers_of(None) == {}
 
 
-def test_there_is_a_source_for_each_shard_and_one_process_for_all_brokers(tmp_path: Path) -> None:
+def test_there_is_a_source_for_each_shard_and_one_process_for_all_brokers_and_a_gate(tmp_path: Path) -> None:
     plain = Supervisor(local_system(tmp_path, shards=2))
-    assert plain._roles() == ["coordinator", "source-0", "source-1"]
+    assert plain._roles() == ["coordinator", "source-0", "source-1", "gate"]
     with_brokers = Supervisor(local_system(tmp_path, brokers={"b": "tcp://127.0.0.1:1"}))
-    assert with_brokers._roles() == ["coordinator", "brokers", "source-0"]
+    assert with_brokers._roles() == ["coordinator", "brokers", "source-0", "gate"]

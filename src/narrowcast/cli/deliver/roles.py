@@ -1,4 +1,4 @@
-"""`narrowcast coordinator|source|broker|edge` and `narrowcast preflight`: a system's processes one by one."""
+"""`narrowcast coordinator|source|broker|relay|edge|gate` and `narrowcast preflight`: a system's processes one by one."""
 
 from __future__ import annotations
 
@@ -29,6 +29,16 @@ def broker(config: Config, metrics: Metrics = None) -> None:
 def edge(config: Config, metrics: Metrics = None) -> None:
     """Run a standing edge: the subscriptions of its file, each written to a file that survives a kill."""
     _run("edge", config, metrics)
+
+
+def relay(config: Config, metrics: Metrics = None) -> None:
+    """Run the relays of a network's sites: what comes to a gateway goes on into its site. One more may stand by."""
+    _run("relay", config, metrics)
+
+
+def gate(config: Config, metrics: Metrics = None) -> None:
+    """Run a gate: answers publishers and subscribers that have accounts, and refuses what they may not have."""
+    _run("gate", config, metrics)
 
 
 def preflight(

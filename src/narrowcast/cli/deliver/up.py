@@ -51,15 +51,24 @@ def up(
             min=1, max=65000, help="Serve OpenMetrics on loopback: this port and those after it, one a process."
         ),
     ] = None,
+    listen: Annotated[
+        str, typer.Option(help="The address at which others reach NATS. Other than loopback it needs --tls-cert.")
+    ] = "127.0.0.1",
+    tls_cert: Annotated[Path | None, typer.Option(help="The certificate of NATS for TLS, as PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="The key of that certificate, as PEM.")] = None,
+    tls_ca: Annotated[
+        Path | None, typer.Option(help="The authority that it is from, as PEM, for the credentials of clients.")
+    ] = None,
     console: Annotated[
         bool, typer.Option("--console", help="Serve a web page that shows the system, and print its link.")
     ] = False,
 ) -> None:
     """Start a whole system on this machine: durable log, coordinator, sources, multicast on loopback.
 
-    It listens on loopback only, with credentials made on first start and kept in the data folder. The UDP sockets
-    of multicast are bound to 0.0.0.0 and tied to the device lo; with another --interface they are open to its network.
-    Processes that die are started again; what was acknowledged is never lost.
+    NATS listens on loopback unless --listen says otherwise, with credentials made on first start and kept in the data
+    folder; `narrowcast account` makes those of others. The UDP sockets of multicast are bound to 0.0.0.0 and tied to
+    the device lo; with another --interface they are open to its network. Processes that die are started again; what was
+    acknowledged is never lost.
 
     Examples:
 
@@ -82,12 +91,14 @@ def up(
         local_multicast,
         local_system,
         refuse_second,
+        relays_of,
         start_detached,
     )
     from narrowcast.deliver.up import up_arguments
 
     refuse_second(system)
     parse_retention(retention)
+    tls = _tls(listen, tls_cert, tls_key, tls_ca)
     if console:
         require_console()
     known = columns(key) or ()
@@ -99,12 +110,10 @@ def up(
     refuse(problems)
     for problem in problems:
         notes.print(f"[yellow]note:[/] {problem}", soft_wrap=True)
-    if found is not None and found.kind == "network":
-        told = "all sites run on this machine and sources send to each site's groups; gateways do not relay yet"
-        notes.print(f"[yellow]note:[/] {told}", soft_wrap=True)
     if detach:
         beside_arguments = ["--console"] if console else []
         beside_arguments += ["--metrics", str(metrics)] if metrics is not None else []
+        beside_arguments += ["--listen", listen, *(part for n, at in tls.items() for part in (f"--tls-{n}", str(at)))]
         arguments = up_arguments(
             plan, system, known, interface=interface, domain=domain, multicast=multicast, shards=shards,
             messages=messages, sync=sync, seal=seal, retention=retention,
@@ -119,7 +128,7 @@ def up(
         return
     local = local_system(
         system, plan, key=known, shards=shards, messages=messages, multicast=settings, brokers=brokers_of(found),
-        seal=seal, retention=retention,
+        relays=relays_of(found), seal=seal, retention=retention,
     )  # fmt: skip
 
     local = replace(local, metrics=replace(local.metrics, port=metrics))
@@ -129,13 +138,31 @@ def up(
         notes.print(f"narrowcast runs in {system}; Ctrl-C ends it")
         page = asyncio.ensure_future(beside(system, stop)) if console else None
         try:
-            await Supervisor(local, sync=sync).run(stop)
+            await Supervisor(local, sync=sync, listen=listen, tls=tls).run(stop)
         finally:
             if page is not None:
                 stop.set()
                 await page
 
     asyncio.run(run())
+
+
+def _tls(listen: str, cert: Path | None, key: Path | None, ca: Path | None) -> dict[str, Path]:
+    """The files for TLS, which must be there."""
+    from narrowcast.errors import InputError
+
+    if (cert is None) != (key is None) or (ca is not None and cert is None):
+        raise InputError("--tls-cert and --tls-key must be given together", name="tls-cert", got=str(cert))
+    if listen in ("0.0.0.0", "::"):
+        raise InputError("listen must be one address of this host, for clients to be told", name="listen", got=listen)
+    if cert is None and not (listen.startswith("127.") or listen == "localhost"):
+        hint = "give --tls-cert and --tls-key: credentials and messages would cross the network in the clear"
+        raise InputError(f"listen must be loopback without TLS, got {listen}", name="listen", got=listen, hint=hint)
+    found = {name: file.resolve() for name, file in (("cert", cert), ("key", key), ("ca", ca)) if file is not None}
+    for name, file in found.items():
+        if not file.is_file():
+            raise InputError(f"{file}: no such file", name=f"tls-{name}", got=str(file))
+    return found
 
 
 def down(system: SystemFolder = Path(HERE)) -> None:

@@ -75,6 +75,7 @@ class Coordinator(Part):
         self._new_offer: dict[str, Any] | None = None  # that the plan being made is made from
         self._subscriptions: dict[str, _Key] = {}
         self._nodes: dict[str, _Key] = {}  # those that are alive
+        self._accounts: dict[str, dict[str, Any]] = {}
         self._plans: set[int] = set()
         self._written: dict[int, bytes] = {}  # the plans as they stand there
         self._tree: tuple[int, Routing | None] = (0, None)  # the plan in force, if subscriptions climb its tree
@@ -115,6 +116,7 @@ class Coordinator(Part):
             records.SEAL,
             records.RING,
             records.FILTER,
+            records.ACCOUNT,
         ):
             self._do(Watch(prefix))
         self._do(Lookup(records.LEASE))
@@ -154,6 +156,8 @@ class Coordinator(Part):
             self._note(self._subscriptions, event, record, now)
         elif event.key.startswith(records.NODE):
             self._note(self._nodes, event, record, now)
+        elif event.key.startswith(records.ACCOUNT):
+            self._note_account(records.name_of(event.key), record)
         elif event.key.startswith(records.PLAN):
             number = records.number_of(event.key)
             self._plans = self._plans - {number} if event.data is None else self._plans | {number}
@@ -183,6 +187,29 @@ class Coordinator(Part):
             self._dirty |= before is None and record is not None and record["role"] != "source"
         else:
             self._dirty |= (before.record if before else None) != record
+
+    def _note_account(self, name: str, record: dict[str, Any] | None) -> None:
+        """An account has come, changed or gone: what it subscribed to under the old one ends, and so do all keys.
+
+        Frames of the epoch that begins then are sealed with keys that it never had.
+        """
+        before = self._accounts.pop(name, None)
+        if record is not None:
+            self._accounts[name] = record
+        if before == record:
+            return
+        for known, prefix in ((self._subscriptions, records.SUBSCRIPTION), (self._nodes, records.NODE)):
+            for each in [each for each, seen in known.items() if (seen.record or {}).get("account") == name]:
+                self._dirty = True
+                if before is not None:
+                    self._anew = True
+                    gone = known.pop(each)
+                if before is not None and self.leads:
+                    self._do(Write(self._request(), records.named(prefix, each), None, gone.revision))
+
+    def _entitled(self, record: dict[str, Any]) -> bool:
+        """Whether a subscription is of an account that is one, or of nobody's."""
+        return record.get("account") is None or record["account"] in self._accounts
 
     # The lease.
 
@@ -272,16 +299,21 @@ class Coordinator(Part):
         wanted = {
             name: seen.record
             for name, seen in sorted(self._subscriptions.items())
-            if seen.record is not None and seen.record["edge"] in self._nodes
+            if seen.record is not None and seen.record["edge"] in self._nodes and self._entitled(seen.record)
         }
+        accounts = {name: at for name, record in wanted.items() if (at := record.get("account")) is not None}
+        entitled = {name: self._accounts[account].get("entitled") for name, account in accounts.items()}
         profiles = {name: record["profile"] for name, record in wanted.items()}
         edges = {name: record["edge"] for name, record in wanted.items()}
         gateways = {record["edge"]: at for record in wanted.values() if (at := record.get("gateway")) is not None}
         nodes, new = tuple(sorted(self._nodes)), self._new_offer
         offer = new or self._record.get("offer")
         self._do(
-            PlanWanted(self._planning, self._number, profiles, edges, gateways, nodes, offer, trying=new is not None)
-        )
+            PlanWanted(
+                self._planning, self._number, profiles, edges, gateways, nodes, offer,
+                trying=new is not None, entitled=entitled,
+            )
+        )  # fmt: skip
 
     def _next_number(self) -> int:
         """A number that no plan ever had, whatever became of it: nodes know a plan by its number."""
@@ -424,9 +456,10 @@ class Coordinator(Part):
         root = self._roots.get(current)
         if routing is None or root is None or not self.settings.seal:
             return
-        edges = {seen.record["edge"] for seen in self._subscriptions.values() if seen.record is not None}
+        known = [seen.record for seen in self._subscriptions.values() if seen.record is not None]
+        edges = {record["edge"] for record in known if record.get("account") is None}
         missing = {edge for edge in edges if records.ring_of(edge, current) not in self._rings.get(current, ())}
-        channels = {EVERY, *routing.addresses}
+        channels = {EVERY, *(c for c, address in routing.addresses.items() if isinstance(address, Overlay))}
         self._write_rings(current, root, crc32(self._written[current]), dict.fromkeys(missing, channels))
 
     def _preparing(self, now: float) -> None:

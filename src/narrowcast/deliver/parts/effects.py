@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from narrowcast.deliver.transport import Address
@@ -131,12 +131,13 @@ class Deliver:
     """To the application: the next messages of a subscription, in order, each (place, payload).
 
     All that matches up to `position` is delivered with them. Whoever stores both together and
-    subscribes again from `position` misses nothing and gets nothing twice.
+    subscribes again from `position` misses nothing and gets nothing twice. Those that were published as columns come
+    as `ColumnRows`, which are a sequence of the same.
     """
 
     subscription: str
     shard: int
-    messages: tuple[tuple[int, bytes], ...]
+    messages: Sequence[tuple[int, bytes]]
     position: int
 
 
@@ -156,6 +157,7 @@ class PlanWanted:
     """Plan for these subscriptions (profile text by name), with these nodes alive. Answer: Planned.
 
     `offer` is the record of another plan to use in place of the planner's own; `trying`: it is not in force yet.
+    `entitled` has the subscriptions of accounts, and the profile of what each may see (None: everything).
     """
 
     request: int
@@ -166,6 +168,7 @@ class PlanWanted:
     nodes: tuple[str, ...]
     offer: Mapping[str, Any] | None = None
     trying: bool = False
+    entitled: Mapping[str, str | None] = field(default_factory=dict)
 
 
 Effect = (

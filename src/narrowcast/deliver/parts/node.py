@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
-from zlib import crc32
 
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.effects import Join, Leave, Watch, Write
 from narrowcast.deliver.parts.events import Noted, Tick
 from narrowcast.deliver.parts.part import Part
-from narrowcast.deliver.routing.routing import Routing, nothing
+from narrowcast.deliver.routing.routing import Routing, checksum_of, nothing
 from narrowcast.deliver.transport import Address
 
 STEADY: dict[str, Any] = {"term": 0, "current": 0, "next": None, "phase": "steady", "cutover": {}}
@@ -77,9 +76,9 @@ class Node(Part):
             if data is None:
                 self.plans.pop(number, None)
                 self.seal.forget(number)
-            elif number not in self.plans or self.seal.plan_of(number) != crc32(data):
+            elif number not in self.plans or self.seal.plan_of(number) != checksum_of(data):
                 self._replaced(number)
-                self.seal.know(number, crc32(data))
+                self.seal.know(number, checksum_of(data))
                 self.plans[number] = nothing()
                 self.plans[number] = Routing.from_bytes(data)
         except ValueError:

@@ -5,13 +5,14 @@
                     and of other plans: offer (in force), trying, refused (the last number), burnt (a plan's number)
     offer           another plan to move to: {number, folder, base}
     plan.<epoch>    a routing, written once and never changed
-    sub.<name>      a subscription: {profile, edge}
-    node.<name>     a node that is alive: {role, ready: the newest epoch it has prepared, beat}
+    sub.<name>      a subscription: {profile, edge}, and the account if the gate wrote it
+    node.<name>     a node that is alive: {role, ready: the newest epoch it has prepared, beat}, and the same
     seal.<epoch>    what the keys of an epoch's sessions come from: {root}; for sources and brokers
     ring.<edge>.<epoch>  the keys of the sessions that an edge takes: {plan: its checksum, keys: by channel}
     source.<shard>  how far a source has got: {sequence, epoch: in force after it}
     filter.<name>   what the filter at a broker does now: {state, version, epoch: of the plan that it is for}
     wants.<epoch>.<name>  what a broker tells its parent in a filtered tree: {version, up, turn, subs, sure, changes}
+    account.<name>  who may ask the gate: {role, entitled: a profile, serial: another for an account made anew}
     sink.<name>     what a sink of batches published last: {batch, done, shard, last, piles}
 
 Names are written in hexadecimal where they stand in keys, so that any name will do.
@@ -41,6 +42,7 @@ RING = "ring."
 FILTER = "filter."
 WANTS = "wants."
 SINK = "sink."
+ACCOUNT = "account."
 MOST_RECORD, MOST_TEXT = 256 << 10, 4096  # bytes
 MOST_RING = 4 << 20  # bytes: 90,000 sessions
 
@@ -208,8 +210,11 @@ FIELDS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
         "refused": _or_none(_is_number),
         "burnt": _or_none(_is_number),
     },
-    SUBSCRIPTION: {"profile": _is_profile, "edge": _is_text, "gateway": _or_none(_is_text)},
-    NODE: {"role": _is_text, "ready": _is_number},
+    SUBSCRIPTION: {
+        "profile": _is_profile, "edge": _is_text, "gateway": _or_none(_is_text), "account": _or_none(_is_text),
+    },
+    NODE: {"role": _is_text, "ready": _is_number, "account": _or_none(_is_text)},
+    ACCOUNT: {"role": _is_text, "entitled": _or_none(_is_profile), "serial": _is_text},
     SOURCE: {"sequence": _is_sequence, "epoch": _is_number},
     FILTER: {"state": _is_text, "version": _or_none(_is_number), "epoch": _or_none(_is_number)},
     WANTS: {

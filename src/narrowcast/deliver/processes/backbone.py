@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from narrowcast.deliver.parts.part import Part
 from narrowcast.deliver.processes.drive import Engines
-from narrowcast.deliver.processes.system import KEY, System, agreed, new_id
+from narrowcast.deliver.processes.system import KEY, System, agreed, new_id, read_credential
 from narrowcast.deliver.transport import Address, Carrier, FinalError, Link, Multicast, Overlay, Unicast
 from narrowcast.deliver.transport.generations import NumberedLog
-from narrowcast.deliver.transport.nats.link import NatsLink, dial, endpoint
+from narrowcast.deliver.transport.nats.gated import Gated, GatedLog, GatedRegistry
+from narrowcast.deliver.transport.nats.link import NatsLink, dial, endpoint, tokens
 from narrowcast.deliver.transport.nats.log import NatsLog
 from narrowcast.deliver.transport.nats.registry import NatsRegistry
 from narrowcast.deliver.transport.nats.unicast import NatsUnicast
@@ -42,7 +43,7 @@ def url_of(where: str | Path | None) -> str:
             got=str(where),
             hint="start one with: narrowcast up PLAN, or give its URL as nats://host:port",
         )
-    return path.read_text(encoding="utf-8").strip()
+    return read_credential(path)
 
 
 def keys_beside(where: str | Path | None) -> Path:
@@ -58,9 +59,39 @@ class Backbone:
     """A connection with what stands on it. Several parts of a process may share one."""
 
     link: NatsLink
-    log: NatsLog
+    direct: NatsLog | None  # of those who are trusted with it
     registry: NatsRegistry
     system: System
+    gated: GatedLog | None = None
+
+    @property
+    def log(self) -> NatsLog:
+        """The log itself, by sequence numbers."""
+        if self.direct is None:
+            raise InputError(
+                f"the credential must be of a role that may use the log itself, got that of a {self.link.target.role}",
+                name="credential",
+            )
+        return self.direct
+
+    @property
+    def most_bytes(self) -> int:
+        """The largest entry that the log takes."""
+        return self.numbered.most_bytes
+
+    def owned(self, name: str) -> str:
+        """A name as this connection may use it: whoever has an account has names below that of the account."""
+        account = self.link.target.account
+        if self.gated is None or name == account or name.startswith(f"{account}/"):
+            return name
+        return f"{account}/{name}"
+
+    async def allowed(self, profile: str) -> str:
+        """The part of a profile that this connection may see; InputError if that is nothing."""
+        if self.gated is None:
+            return profile
+        head, _ = await Gated(self.link).ask("profile", {"profile": profile})
+        return str(head["profile"])
 
     def engines(self, node: str, *, multicast: bool = True, overlay: Carrier | None = None) -> Engines:
         """Engines for one part, with carriers of its own."""
@@ -74,9 +105,9 @@ class Backbone:
         return Engines(self.numbered, self.registry, carriers)
 
     @property
-    def numbered(self) -> NumberedLog:
+    def numbered(self) -> NumberedLog | GatedLog:
         """The log as parts see it: by numbers that never come back, whatever becomes of its sequence numbers."""
-        return NumberedLog(self.log)
+        return self.gated or NumberedLog(self.log)
 
     def sealing(self, part: Part) -> None:
         """Have a part seal and open frames as this system does."""
@@ -93,10 +124,10 @@ class Backbone:
         return ZmqOverlay(node, brokers, keys, key=key, listen=listen)
 
     async def publish_statistics(self, name: str, statistics: bytes) -> None:
-        await self.link.publish(f"stats.{name.encode().hex()}", statistics)
+        await self.link.publish(f"stats.{tokens(name)}", statistics)
 
     async def listen_statistics(self, heard: Callable[[bytes], None]) -> None:
-        await self.link.listen("stats.*", heard)
+        await self.link.listen("stats.>", heard)
 
     async def close(self) -> None:
         await self.link.close()
@@ -120,6 +151,8 @@ async def backbone(
 
     async def attempt() -> Backbone:
         link = await dial(url, system=system, name=name)
+        if link.target.is_gated:
+            return await _behind_gate(link, interface)
         return await _on(link, found, interface, replicas, log)
 
     return await retried(attempt, endpoint(url), patience)
@@ -130,17 +163,30 @@ async def _on(
 ) -> Backbone:
     try:
         registry = NatsRegistry(link, replicas=replicas)
-        await registry.start()
+        await registry.start(make=found is not None)
         if found is not None:
             found = replace(found, id=found.id or await _old_id(registry) or new_id())
             await registry.put(KEY, found.to_toml().encode())
         agreed_on = found or await agreed(registry)
         made = NatsLog(link, replicas=replicas, **log)
-        await made.start(agreed_on.every_shard)
+        await made.start(agreed_on.every_shard, make=found is not None)
     except BaseException:
         await link.close()
         raise
     return Backbone(link, made, registry, agreed_on.on(interface))
+
+
+async def _behind_gate(link: NatsLink, interface: str | None) -> Backbone:
+    """For those who reach log and registry through the gate."""
+    try:
+        gate = Gated(link)
+        head, _ = await gate.ask("hello", {})
+        registry = cast(NatsRegistry, GatedRegistry(gate))  # as far as parts use it
+        agreed_on = System.from_toml(head["system"])
+    except BaseException:
+        await link.close()
+        raise
+    return Backbone(link, None, registry, agreed_on.on(interface), GatedLog(gate, head["most_bytes"]))
 
 
 async def _old_id(registry: NatsRegistry) -> str:

@@ -18,6 +18,7 @@ from narrowcast.deliver.processes.prediction import predicted
 from narrowcast.deliver.routing.routes import Subscribers
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Address, Multicast, Unicast
+from narrowcast.deliver.trust.entitlement import kept_apart
 from narrowcast.errors import InputError, NarrowcastError, PlanError
 from narrowcast.model.folder import HEAD, fingerprint, read_tables
 from narrowcast.model.plan import Plan
@@ -81,9 +82,10 @@ class FolderPlanner:
     def _routing(self, plan: Plan | None, wanted: PlanWanted) -> Routing:
         who = Subscribers(wanted.subscriptions, wanted.edges, wanted.gateways)
         if plan is None:
-            return _apart(Routing({}), who, sorted(who.profiles))
+            return apart(Routing({}), who, sorted(who.profiles))
         routing = kind_of(plan.kind).route.route(plan, who, self.groups)
-        return _apart(routing, who, _too_wide(routing, self.memberships - 2))
+        names = {*_too_wide(routing, self.memberships - 2), *kept_apart(routing, wanted.entitled)}
+        return apart(routing, who, sorted(names))
 
 
 def base_of(folder: str | Path) -> str:
@@ -137,7 +139,7 @@ def _too_wide(routing: Routing, most: int) -> list[str]:
     return sorted(found)
 
 
-def _apart(routing: Routing, who: Subscribers, names: Sequence[str]) -> Routing:
+def apart(routing: Routing, who: Subscribers, names: Sequence[str]) -> Routing:
     """A channel for each of these, chosen by its own profile and sent to it alone."""
     if not names:
         return routing
@@ -148,5 +150,7 @@ def _apart(routing: Routing, who: Subscribers, names: Sequence[str]) -> Routing:
         addresses[channel] = Unicast(name)
         content[channel] = who.profiles[name]
         taken[name] = (channel,)
-    known: Mapping[str, Any] = {"profiles": dict(who.profiles), "edges": dict(who.edges)}
+    kept = names if routing.climbs else list(who.profiles)  # who climbs is not listed
+    profiles, edges = ({name: every[name] for name in kept if name in every} for every in (who.profiles, who.edges))
+    known: Mapping[str, Any] = {"profiles": profiles, "edges": edges}
     return replace(routing, addresses=addresses, content=content, taken=taken, **known)

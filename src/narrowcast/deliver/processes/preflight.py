@@ -141,6 +141,9 @@ async def check_nats(url: str) -> list[Problem]:
         link = await connect_nats(url, patience=3.0)
     except TransportError as error:
         return [Problem(str(error), "start nats-server -js there, or correct nats = ...")]
+    if link.target.is_gated:  # whether there is JetStream is for the gate to know
+        await link.close()
+        return []
     try:
         await link.js.account_info()
     except Exception as error:

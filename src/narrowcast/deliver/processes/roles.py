@@ -24,6 +24,7 @@ from narrowcast.deliver.parts.coordinator import Coordinator, CoordinatorSetting
 from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.parts.events import Consumed, Replan, Subscribe
 from narrowcast.deliver.parts.relay import glance
+from narrowcast.deliver.parts.site_relay import RelaySettings, SiteRelay
 from narrowcast.deliver.parts.source import Source, SourceSettings
 from narrowcast.deliver.processes.backbone import Backbone, backbone
 from narrowcast.deliver.processes.drive import Driver, Engines
@@ -61,9 +62,9 @@ async def coordinator(system: System, base: Backbone) -> Driver:
     return driver
 
 
-async def source(system: System, base: Backbone) -> Driver:
+def _source_settings(system: System, base: Backbone) -> SourceSettings:
     mine = system.source
-    settings = SourceSettings(
+    return SourceSettings(
         most_messages=mine.messages,
         most_bytes=mine.bytes or packet_bytes(base.system.multicast),
         linger=mine.linger_ms / 1000,
@@ -71,7 +72,12 @@ async def source(system: System, base: Backbone) -> Driver:
         heartbeat=mine.heartbeat_ms / 1000,
         poll=0.25,  # the tail says sooner
     )
-    part = Source(_name(mine.name, "source"), mine.shard, settings)
+
+
+async def source(system: System, base: Backbone) -> Driver:
+    mine = system.source
+    name, settings = _name(mine.name, "source"), _source_settings(system, base)
+    part = Source(name, mine.shard, settings, gateway=mine.gateway)
     base.sealing(part)
     return Driver(part, base.engines(part.name, overlay=base.overlay(part.name, system.keys)), tail=mine.shard)
 
@@ -92,18 +98,31 @@ def a_broker(name: str, system: System, base: Backbone) -> Driver:
     return Driver(part, base.engines(name, multicast=False, overlay=links), open_frame=glance)
 
 
+async def relay(system: System, base: Backbone) -> list[Driver]:
+    """The relays of the sites whose gateways the configuration names; frames are made as sources make them."""
+    settings = RelaySettings(source=_source_settings(system, base))
+    drivers = []
+    for gateway in system.relay.gateways:
+        part = SiteRelay(f"{system.relay.name}-{gateway}", base.system.every_shard, settings, gateway=gateway)
+        base.sealing(part)
+        drivers.append(Driver(part, base.engines(part.name, overlay=base.overlay(part.name, system.keys))))
+    return drivers
+
+
 async def edge(system: System, base: Backbone) -> Driver:
     """Serves the subscriptions in its configuration, each written to a file of its own that survives its death."""
     from narrowcast.deliver.processes.outlet import Outlet
 
     mine = system.edge
-    part = Edge(_name(mine.name, "edge"), base.system.every_shard, gateway=mine.gateway)
+    part = Edge(base.owned(_name(mine.name, "edge")), base.system.every_shard, gateway=mine.gateway)
     base.sealing(part)
     outlet = Outlet(system.path(mine.out))
     driver = Driver(part, base.engines(part.name, overlay=base.overlay(part.name, system.keys)), application=outlet)
 
+    wanted = {base.owned(name): await base.allowed(profile) for name, profile in mine.subscriptions.items()}
+
     def begin() -> None:
-        for name, profile in mine.subscriptions.items():
+        for name, profile in wanted.items():
             driver.tell(Subscribe(name, profile, outlet.position(name, profile)))
 
     outlet.consumed = lambda name, count: driver.tell(Consumed(name, count))
@@ -111,12 +130,21 @@ async def edge(system: System, base: Backbone) -> Driver:
     return driver
 
 
+async def gate(system: System, base: Backbone) -> Driver:
+    """Answers publishers and subscribers that have accounts."""
+    from narrowcast.deliver.processes.admission import gate_driver
+
+    return await gate_driver(_name(None, "gate"), system, base)
+
+
 ROLES: dict[str, Callable[[System, Backbone], Any]] = {
     "coordinator": coordinator,
     "source": source,
     "broker": broker,
     "edge": edge,
+    "relay": relay,
     "brokers": brokers,
+    "gate": gate,
 }
 
 

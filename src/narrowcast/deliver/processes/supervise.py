@@ -10,20 +10,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from narrowcast.deliver.parts import records
-from narrowcast.deliver.processes.backbone import KEYS, URL_FILE, backbone
+from narrowcast.deliver.processes.admission import write_accounts
+from narrowcast.deliver.processes.backbone import KEYS, URL_FILE, backbone, url_of
 from narrowcast.deliver.processes.disk import Disk
 from narrowcast.deliver.processes.preflight import is_unused
 from narrowcast.deliver.processes.retention import AUTO, kept_retention
 from narrowcast.deliver.processes.system import (
     CoordinatorSection,
     OverlaySection,
+    RelaySection,
     SecuritySection,
     SourceSection,
     System,
@@ -34,6 +36,8 @@ from narrowcast.deliver.transport.nats.link import NatsLink, connect_nats
 from narrowcast.deliver.transport.nats.log import DISK, DISK_FREE, DISK_FULL
 from narrowcast.deliver.transport.nats.server import NatsServer, free_port
 from narrowcast.deliver.transport.private_file import write_private
+from narrowcast.deliver.trust.accounts import SERVICES, Accounts, account_of, nats_users
+from narrowcast.deliver.trust.audit import Audit
 from narrowcast.errors import InputError, TransportError
 
 if TYPE_CHECKING:
@@ -43,6 +47,7 @@ log = logging.getLogger(__name__)
 STATE = "up.json"
 CONFIGURATION = "up.toml"
 ID = "system.id"
+LOOPBACK = "127.0.0.1"
 HERE = DdsSettings()  # multicast on loopback
 _STARTED: dict[int, subprocess.Popen[bytes]] = {}  # by this process, to be waited for at their end
 
@@ -56,6 +61,7 @@ def local_system(
     messages: int = 64,
     multicast: DdsSettings | None = HERE,
     brokers: Mapping[str, str] | None = None,
+    relays: Sequence[str] = (),
     seal: bool = True,
     retention: str = AUTO,
 ) -> System:
@@ -67,6 +73,7 @@ def local_system(
         overlay=OverlaySection(keys=KEYS, brokers=brokers or {}),
         coordinator=CoordinatorSection(plan=None if plan is None else str(plan.resolve()), key=key),
         source=SourceSection(messages=messages),
+        relay=RelaySection(gateways=tuple(relays)),
         security=SecuritySection(seal=seal),
         retention=retention,
         folder=folder,
@@ -130,13 +137,25 @@ def brokers_of(plan: Plan | None) -> dict[str, str]:
     return {name: f"tcp://127.0.0.1:{free_port()}" for name in names}
 
 
+def relays_of(plan: Plan | None) -> tuple[str, ...]:
+    """The gateways where a plan needs relays: those of a network's sites."""
+    return getattr(plan, "relay_gateways", ())
+
+
 class Supervisor:
     """Starts the processes, starts again those that die, and stops them all."""
 
-    def __init__(self, system: System, *, sync: str = "always") -> None:
-        """`system` as `local_system` makes it; `sync`: when its log goes to disk, always or after an interval."""
+    def __init__(
+        self, system: System, *, sync: str = "always", listen: str = LOOPBACK, tls: Mapping[str, Path] | None = None
+    ) -> None:
+        """`system` as `local_system` makes it; `sync`: when its log goes to disk, always or after an interval.
+
+        `listen`: the address at which NATS is reached. `tls`: the files of its `cert`, `key` and `ca`.
+        """
         self.system, self.data = system, system.folder
-        self.server = NatsServer(self.data, sync=sync)
+        self.server = NatsServer(self.data, host=listen, sync=sync, tls=tls or {})
+        self.accounts, self.audit = Accounts(self.data), Audit(self.data)
+        self._admitted = ""  # the state of the accounts that are let in
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._again: dict[str, float] = {}
         self._ready = False
@@ -163,16 +182,41 @@ class Supervisor:
         kept = kept_retention(self.data, self.system.retention)
         self.system = replace(self.system, id=kept_id(self.data), retention=kept)
         write_private(self.data / CONFIGURATION, self.system.to_toml())
+        for role in SERVICES:
+            self.accounts.add(account_of(role, role), known=True)
+        self.server.users = self._users()
         await self.server.start()
+        for account in self.accounts.listed():
+            if account.name in SERVICES:
+                text = account.credential(self.server.url, self.server.authority)
+                write_private(self.data / f"{account.name}.credential", text)
         self._tell()
         for name in self._roles():
             self._start(name)
         self._tell()
 
+    def _users(self) -> str:
+        return nats_users(self.accounts.listed(), self.system.system, self.system.shards)
+
+    async def _admit(self) -> None:
+        """Let in whoever has an account now: NATS first, which drops who has none, then coordinator and gate."""
+        state = self.accounts.state
+        if state == self._admitted or not self._ready:
+            return
+        if self._admitted:
+            self.server.admit(self._users())
+        base = await backbone(url_of(self.data), name="up", system=self.system.system, patience=5.0)
+        try:
+            await write_accounts(base.registry, self.accounts.listed())
+        finally:
+            await base.close()
+        self._admitted = state
+        self._tell()
+
     async def _look_after(self) -> None:
         """What fails now, on a full disk say, may work the next time. It is said once."""
         failed = set()
-        for duty in (self._revive, self._watch_disk):
+        for duty in (self._revive, self._admit, self._watch_disk):
             try:
                 await duty()
             except (OSError, TransportError) as error:
@@ -186,13 +230,14 @@ class Supervisor:
         before = self._disk.full or self._stuck
         self._disk.look()
         self._stuck |= self.server.lacked_space() or self._disk.touched
+        self.audit.harvest(self.server.said)
         if not (before or self._disk.full or self._stuck):
             return
         if not before:
             free = self._disk.free // 10**6
             log.warning("the disk of %s is full (%d MB free): nothing is published until it has room", self.data, free)
         if self._link is None:
-            self._link = await connect_nats(self.server.url, system=self.system.system, name="up", patience=1.0)
+            self._link = await connect_nats(url_of(self.data), system=self.system.system, name="up", patience=1.0)
         if self._disk.full:
             await self._link.publish(DISK, DISK_FULL)
             return
@@ -205,16 +250,18 @@ class Supervisor:
 
     def _roles(self) -> list[str]:
         sources = [f"source-{shard}" for shard in self.system.every_shard]
-        return ["coordinator", *(["brokers"] if self.system.overlay.brokers else []), *sources]
+        brokers, relays = self.system.overlay.brokers, self.system.relay.gateways
+        between = [role for role, needed in (("brokers", brokers), ("relay", relays)) if needed]
+        return ["coordinator", *between, *sources, "gate"]
 
     def _start(self, name: str) -> None:
         role, _, shard = name.partition("-")
-        path = self.data / CONFIGURATION
-        if shard:  # the same file, with a name and a shard for this one
-            mine = replace(self.system, source=replace(self.system.source, name=name, shard=int(shard)))
-            path = self.data / f"{name}.toml"
-            if not path.exists() or path.read_text(encoding="utf-8") != mine.to_toml():  # the disk may be full
-                write_private(path, mine.to_toml())
+        mine = replace(self.system, nats=f"{role.removesuffix('s')}.credential")  # the same file, for this one
+        if shard:
+            mine = replace(mine, source=replace(mine.source, name=name, shard=int(shard)))
+        path = self.data / f"{name}.toml"
+        if not path.exists() or path.read_text(encoding="utf-8") != mine.to_toml():  # the disk may be full
+            write_private(path, mine.to_toml())
         command = [sys.executable, "-m", "narrowcast.deliver.processes.roles", role, str(path)]
         if self.system.metrics.port is not None:  # a port for each, from this one on
             command.append(str(self.system.metrics.port + self._roles().index(name)))
@@ -245,7 +292,7 @@ class Supervisor:
                 if process.poll() is not None:
                     raise TransportError(f"{name} did not start: {_last_line(self.data / f'{name}.log')}")
             try:
-                base = await backbone(self.server.url, name="up", patience=2.0)
+                base = await backbone(url_of(self.data), name="up", patience=2.0)
             except TransportError:
                 await _sleep(stop, 0.1)
                 continue
@@ -264,7 +311,7 @@ class Supervisor:
         pids = {name: process.pid for name, process in self.processes.items()}
         if self.server.process is not None:
             pids["nats-server"] = self.server.process.pid
-        state = {"pid": os.getpid(), "ready": self._ready, "processes": pids}
+        state = {"pid": os.getpid(), "ready": self._ready, "accounts": self._admitted, "processes": pids}
         write_private(self.data / STATE, json.dumps(state, indent=2) + "\n")
 
     async def _stop(self) -> None:

@@ -20,11 +20,13 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import urlencode
 
 from narrowcast.deliver.processes.retention import AUTO, parse_retention
 from narrowcast.deliver.processes.settings import NOT_A_KEY, from_table, to_table, to_toml
 from narrowcast.deliver.transport import FinalError, Registry
 from narrowcast.deliver.transport.dds.config import DdsSettings
+from narrowcast.deliver.transport.nats.registry import NO_SYSTEM
 from narrowcast.errors import InputError
 
 KEY = "system"
@@ -57,9 +59,13 @@ class CoordinatorSection:
 
 @dataclass(frozen=True)
 class SourceSection:
-    """`messages` and `bytes`: the most in one frame; `bytes` by default what fits into a packet."""
+    """`messages` and `bytes`: the most in one frame; `bytes` by default what fits into a packet.
+
+    `gateway`: send only what enters there, as one of several sources of a network.
+    """
 
     name: str | None = None
+    gateway: str | None = None
     shard: int = field(default=0, metadata=FROM_ZERO)
     messages: int = field(default=64, metadata=FROM_ONE)
     bytes: int | None = field(default=None, metadata=FROM_ONE)
@@ -84,10 +90,24 @@ class EdgeSection:
 
 
 @dataclass(frozen=True)
+class RelaySection:
+    """`gateways`: of the sites to relay to, a relay for each; `name`: how their names begin, for one that stands by."""
+
+    name: str = "relay"
+    gateways: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class SecuritySection:
-    """`seal`: frames are encrypted and authenticated, with keys for each session and epoch."""
+    """`seal`: frames are encrypted and authenticated, with keys for each session and epoch.
+
+    `ca`: the file with the authority that NATS's certificate is from; `cert` and `key`: our own, if NATS asks for one.
+    """
 
     seal: bool = True
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True)
@@ -139,6 +159,7 @@ class System:
     source: SourceSection = SourceSection()
     broker: BrokerSection = BrokerSection()
     edge: EdgeSection = EdgeSection()
+    relay: RelaySection = RelaySection()
     adapt: AdaptSection = AdaptSection()
     metrics: MetricsSection = MetricsSection()
     security: SecuritySection = SecuritySection()
@@ -189,7 +210,7 @@ class System:
         overlay = OverlaySection(brokers=self.overlay.brokers, public_keys=public_keys)
         return System(
             system=self.system, id=self.id, shards=self.shards, key=key, multicast=self.multicast, overlay=overlay,
-            security=self.security,
+            security=SecuritySection(seal=self.security.seal),
         )  # fmt: skip
 
     def on(self, interface: str | None) -> System:
@@ -209,12 +230,18 @@ class System:
 
     @property
     def url(self) -> str:
+        files = {name: getattr(self.security, name) for name in ("ca", "cert", "key")}
+        said = urlencode({name: str(self.path(file)) for name, file in files.items() if file})
+        url = self._url()
+        return url if not said else f"{url}{'&' if '?' in url else '?'}{said}"
+
+    def _url(self) -> str:
         if "://" in self.nats:
             return self.nats
         path = self.path(self.nats)
         if not path.is_file():
             raise InputError(f"{path}: no such file; it should hold the URL of NATS", name="nats", got=self.nats)
-        return path.read_text(encoding="utf-8").strip()
+        return read_credential(path)
 
     @property
     def keys(self) -> Path:
@@ -231,6 +258,15 @@ class System:
         return self.folder / name
 
 
+def read_credential(path: Path) -> str:
+    """The URL of NATS in a file: its first line. A certificate below it is that of the authority for TLS."""
+    text = path.read_text(encoding="utf-8").strip()
+    url, _, rest = text.partition("\n")
+    if "BEGIN CERTIFICATE" not in rest:
+        return url.strip()
+    return f"{url.strip()}{'&' if '?' in url else '?'}{urlencode({'ca': str(path.resolve())})}"
+
+
 def new_id() -> str:
     """An id for a system, which no other has."""
     return secrets.token_hex(8)
@@ -240,7 +276,7 @@ async def agreed(registry: Registry) -> System:
     """What the registry says, or one line if no system was ever started there."""
     found = await registry.get(KEY)
     if found.data is None:
-        raise FinalError("NATS answers, but no narrowcast system has been started on it: narrowcast up PLAN")
+        raise FinalError(NO_SYSTEM)
     try:
         return System.from_toml(found.data.decode())
     except (InputError, UnicodeDecodeError, RecursionError) as error:

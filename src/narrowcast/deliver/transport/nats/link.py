@@ -4,31 +4,62 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from narrowcast.deliver.transport.extra import engine
 from narrowcast.deliver.transport.protocols import FinalError
 from narrowcast.deliver.transport.retry import PATIENCE_S, retried
-from narrowcast.errors import TransportError
+from narrowcast.errors import InputError, TransportError
 
 log = logging.getLogger(__name__)
 CLOSE_S = 5.0
 ANSWER_S = 5  # for each step of connecting
 IN_USE, NO_CLUSTER = 10058, 10074
+GATED = ("publisher", "subscriber")  # roles that reach log and registry through the gate alone
+TLS = ("ca", "cert", "key")
+
+
+class NatsTarget(NamedTuple):
+    """Whom a URL of NATS names: servers with credentials, the account, its role, and files for TLS by name."""
+
+    servers: tuple[str, ...]
+    account: str
+    role: str
+    files: dict[str, str]
+
+    @property
+    def is_gated(self) -> bool:
+        return self.role in GATED
+
+    def context(self) -> ssl.SSLContext | None:
+        """For TLS, with the authority that the URL names; None: as the server and the library have it."""
+        if not self.files:
+            return None
+        try:
+            made = ssl.create_default_context(cafile=self.files.get("ca"))
+            if "cert" in self.files:
+                made.load_cert_chain(self.files["cert"], self.files.get("key"))
+        except OSError as error:
+            names = ", ".join(self.files.values())
+            raise InputError(f"{names}: {error.strerror or error}", name="ca", got=names) from None
+        return made
 
 
 class NatsLink:
     """A connection; `system` keeps several narrowcast systems on one server apart."""
 
-    def __init__(self, connection: Any, system: str) -> None:
+    def __init__(self, connection: Any, system: str, target: NatsTarget | None = None) -> None:
         self.nc = connection
         self.js = connection.jetstream(timeout=2.0)
-        self.system = system
+        self.system, self.target = system, target or NatsTarget((), "", "", {})
         self.reconnects = 0
+        self.on_refused: Callable[[str], None] = lambda why: None  # the server does not let us in any more
         self._again: list[Callable[[], None]] = []
+        self._end: asyncio.Future[None] | None = None
 
     def on_reconnect(self, call: Callable[[], None]) -> Callable[[], None]:
         """Have `call` called after each reconnection; returns how to stop that."""
@@ -48,12 +79,40 @@ class NatsLink:
 
         await self.nc.subscribe(f"{self.system}.{subject}", cb=take)
 
+    async def ask(self, subject: str, data: bytes, timeout: float) -> bytes:
+        """Ask whoever serves a subject."""
+        try:
+            answer = await self.nc.request(f"{self.system}.{subject}", data, timeout=timeout)
+        except (engine("nats").errors.Error, TimeoutError, OSError) as error:
+            why = str(error) or type(error).__name__
+            raise TransportError(f"nobody answers: {why}", endpoint=f"{self.system}.{subject}") from None
+        found: bytes = answer.data
+        return found
+
+    async def serve(self, subject: str, queue: str, heard: Callable[[str, str, bytes], None]) -> None:
+        """Have `heard(subject, reply, data)` called for what is asked; one of all who serve as `queue` gets it."""
+
+        async def take(message: Any) -> None:
+            heard(message.subject.removeprefix(f"{self.system}."), message.reply, message.data)
+
+        await self.nc.subscribe(f"{self.system}.{subject}", queue, cb=take, pending_msgs_limit=-1)
+
+    async def answer(self, reply: str, data: bytes) -> None:
+        with suppress(engine("nats").errors.Error, OSError):
+            await self.nc.publish(reply, data)
+
     async def replicate(self, stream: str, replicas: int) -> None:
         """Keep a stream that is there on at least so many servers."""
         found = (await self.js.stream_info(stream)).config
         if (found.num_replicas or 1) < replicas:
             found.num_replicas = replicas
             await self.js.update_stream(found)
+
+    def refused(self, why: str) -> None:
+        """The account is gone. One that never comes back is not tried again; services are, by whoever runs them."""
+        if self.target.is_gated and self._end is None:
+            self._end = asyncio.ensure_future(self.close())
+            self.on_refused(why)
 
     async def _reconnected(self) -> None:
         self.reconnects += 1
@@ -62,7 +121,7 @@ class NatsLink:
 
     async def close(self) -> None:
         if not self.nc.is_closed:
-            with suppress(TimeoutError):  # a server that is stopped takes nothing and refuses nothing
+            with suppress(TimeoutError, OSError):  # a server that is stopped takes nothing and refuses nothing
                 await asyncio.wait_for(self.nc.close(), CLOSE_S)
 
 
@@ -74,7 +133,7 @@ async def connect_nats(url: str, *, system: str = "nc", name: str = "", patience
 async def dial(url: str, *, system: str = "nc", name: str = "") -> NatsLink:
     """Try once to connect. FinalError: NATS answers and does not let us in."""
     nats = engine("nats")
-    place = endpoint(url)
+    place, target = endpoint(url), target_of(url)
     link: list[NatsLink] = []
 
     async def reconnected() -> None:
@@ -85,6 +144,8 @@ async def dial(url: str, *, system: str = "nc", name: str = "") -> NatsLink:
         if not link:
             raise error  # the library would go on for ever, without a pause that grows
         log.info("NATS connection error at %s: %s", place, error or type(error).__name__)
+        if "authorization" in str(error).lower():
+            link[0].refused(f"NATS at {place} does not let {target.account or 'us'} in any more: {error}")
 
     async def disconnected() -> None:
         # What was not sent goes to no other server: that one may have another log. Whoever waits asks again.
@@ -93,8 +154,10 @@ async def dial(url: str, *, system: str = "nc", name: str = "") -> NatsLink:
     connection = nats.NATS()
     try:
         await connection.connect(
-            servers=[part.strip() for part in url.split(",")],
+            servers=list(target.servers),
             name=name,
+            inbox_prefix=inbox_of(target.account) if target.is_gated else "_INBOX",
+            **({"tls": context} if (context := target.context()) is not None else {}),
             allow_reconnect=True,
             max_reconnect_attempts=-1,
             reconnect_time_wait=0.1,
@@ -107,14 +170,15 @@ async def dial(url: str, *, system: str = "nc", name: str = "") -> NatsLink:
             error_cb=failed,
         )
     except BaseException as error:
-        with suppress(Exception):
-            await connection.close()
+        with suppress(Exception):  # after a handshake that failed, it would wait for ever
+            await asyncio.wait_for(connection.close(), 0.5)
         if not isinstance(error, TimeoutError | OSError | nats.errors.Error):
             raise
         why = str(error) or "no answer"
-        kind = FinalError if "authorization" in why.lower() else TransportError
+        untrusted = isinstance(error, ssl.SSLCertVerificationError)
+        kind = FinalError if "authorization" in why.lower() or untrusted else TransportError
         raise kind(f"cannot reach NATS at {place}: {why}", endpoint=place) from None
-    link.append(NatsLink(connection, system))
+    link.append(NatsLink(connection, system, target))
     return link[0]
 
 
@@ -123,6 +187,45 @@ def refusal(what: str, error: BaseException, place: str) -> TransportError:
     why = getattr(error, "description", None) or str(error) or type(error).__name__
     kind = FinalError if getattr(error, "err_code", None) == NO_CLUSTER else TransportError
     return kind(f"NATS refused {what}: {why}", endpoint=place)
+
+
+def inbox_of(account: str) -> str:
+    """How the inboxes of an account begin, which nobody else may listen to.
+
+    >>> inbox_of("a")
+    '_INBOX.61'
+    """
+    return f"_INBOX.{account.encode().hex()}"
+
+
+def tokens(name: str) -> str:
+    """A name as parts of a subject: that of the account, and what its owner calls it.
+
+    >>> tokens("a"), tokens("a/b"), tokens("a/b/c"), tokens("/")
+    ('61', '61.62', '61.622f63', '-.-')
+    """
+    account, sep, rest = name.partition("/")
+    return ".".join(part.encode().hex() or "-" for part in ((account, rest) if sep else (account,)))
+
+
+def target_of(url: str) -> NatsTarget:
+    """What a URL of NATS says, of which several may stand with commas between.
+
+    >>> target_of("nats://desk:pw@10.0.0.1:4222?role=subscriber&ca=/etc/ca.pem")[1:]
+    ('desk', 'subscriber', {'ca': '/etc/ca.pem'})
+    """
+    servers, account = [], ""
+    said: dict[str, str] = {}
+    for part in url.split(","):
+        found = urlsplit(part.strip())
+        said |= dict(parse_qsl(found.query))
+        account = account or unquote(found.username or "")
+        servers.append(part.strip().partition("?")[0])
+    if unknown := said.keys() - {"role", *TLS}:
+        raise InputError(
+            f"the URL of NATS must have no option but role, ca, cert and key, got {min(unknown)}", name="url"
+        )
+    return NatsTarget(tuple(servers), account, said.pop("role", ""), said)
 
 
 def endpoint(url: str) -> str:

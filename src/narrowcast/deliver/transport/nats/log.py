@@ -57,14 +57,16 @@ class NatsLog:
         self._limits = {"max_bytes": max_bytes or -1, "max_age": max_age or 0}
         self._limited = max_bytes is not None or max_age is not None
         self._full_until = 0.0
+        self._keeps = True  # the list of generations in the stream's metadata
         self._direct = DirectGet(link, timeout)
         self._look_at: dict[int, float] = {}
         self._lineages: dict[int, tuple[bytes, Lineage]] = {}  # by shard: as seen at which server
 
-    async def start(self, shards: tuple[int, ...]) -> None:
-        """Make the streams that are not there yet, and the inbox for what is read."""
+    async def start(self, shards: tuple[int, ...], *, make: bool = True) -> None:
+        """Make the streams that are not there yet, if it is for us to do, and the inbox for what is read."""
         api, errors = engine("nats.js.api"), engine("nats.js.errors")
-        for shard in shards:
+        self._keeps = make
+        for shard in shards if make else ():
             config = api.StreamConfig(
                 name=self._stream(shard),
                 subjects=[self._subject(shard), f"{self._subject(shard)}.*"],
@@ -217,7 +219,9 @@ class NatsLog:
                     await self._keep(shard, Lineage.of(birth, at))
 
     async def _keep(self, shard: int, lineage: Lineage) -> None:
-        """In the metadata too. If that fails, the next birth sees to it."""
+        """In the metadata too. If that fails, or is not for us to do, the next birth sees to it."""
+        if not self._keeps:
+            return
         with suppress(engine("nats").errors.Error, TimeoutError, OSError):
             config = (await self._link.js.stream_info(self._stream(shard))).config
             config.metadata = (config.metadata or {}) | {GENERATIONS: encode_entry(Birth(lineage.born)).hex()}

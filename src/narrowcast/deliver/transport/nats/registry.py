@@ -9,10 +9,11 @@ from typing import Any
 
 from narrowcast.deliver.transport.extra import engine
 from narrowcast.deliver.transport.nats.link import IN_USE, NatsLink, refusal
-from narrowcast.deliver.transport.protocols import ConflictError, Value
+from narrowcast.deliver.transport.protocols import ConflictError, FinalError, Value
 from narrowcast.errors import TransportError
 
 WRONG_REVISION = (10071, 10164)
+NO_SYSTEM = "NATS answers, but no narrowcast system has been started on it: narrowcast up PLAN"
 
 
 class NatsRegistry:
@@ -24,12 +25,14 @@ class NatsRegistry:
         self._kv: Any = None
         self.on_back: Callable[[], None] = lambda: None  # the bucket is not what it was: restored, emptied or gone
 
-    async def start(self) -> None:
-        """Make the bucket unless it is there."""
+    async def start(self, *, make: bool = True) -> None:
+        """Make the bucket unless it is there; without `make`, FinalError if it is not."""
         api, nats = engine("nats.js.api"), engine("nats")
         config = api.KeyValueConfig(bucket=self._link.system, history=1, replicas=self._replicas)
         try:
-            self._kv = await self._bucket(config)
+            self._kv = await (self._bucket(config) if make else self._link.js.key_value(config.bucket))
+        except engine("nats.js.errors").NotFoundError:
+            raise FinalError(NO_SYSTEM, endpoint=self._link.system) from None
         except (nats.errors.Error, TimeoutError) as error:
             raise refusal("the registry", error, self._link.system) from None
 
@@ -86,11 +89,11 @@ class NatsRegistry:
         errors = engine("nats").errors
         pattern = _pattern(prefix)
         seen: dict[str, int] = {}
-        made = await self._made()
+        made = await self.made()
         try:
             while True:
                 again.clear()
-                before, made = made, await self._made() or made
+                before, made = made, await self.made() or made
                 if before != made or self._last < max(seen.values(), default=0):
                     seen.clear()  # revisions are used again
                     self.on_back()
@@ -106,7 +109,7 @@ class NatsRegistry:
         finally:
             forget()
 
-    async def _made(self) -> str | None:
+    async def made(self) -> str | None:
         """When the bucket was made, which is its identity; None if that cannot be said now."""
         nats, errors = engine("nats"), engine("nats.js.errors")
         try:

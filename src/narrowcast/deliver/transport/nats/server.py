@@ -12,9 +12,11 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from narrowcast.deliver.transport.private_file import write_private
 from narrowcast.errors import TransportError
@@ -30,8 +32,10 @@ listen: "{host}:{port}"
 max_payload: 8MB
 max_pending: 256MB
 pid_file: "{folder}/nats.pid"
-authorization {{ user: {user}, password: "{password}" }}
-jetstream {{ store_dir: "{folder}/jetstream", sync_interval: {sync}, max_file_store: {most} }}
+authorization {{ users: [
+{{ user: {user}, password: "{password}" }}
+{users}] }}
+{tls}jetstream {{ store_dir: "{folder}/jetstream", sync_interval: {sync}, max_file_store: {most} }}
 """
 
 
@@ -86,7 +90,10 @@ class NatsServer:
     host: str = "127.0.0.1"
     port: int | None = None
     sync: str = "always"
+    users: str = ""  # others who may connect, as the configuration has them
+    tls: Mapping[str, Path] = field(default_factory=dict)  # the files of its cert, key and ca, which clients know it by
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    said: bytes = field(default=b"", repr=False)
     _seen: int = field(default=0, repr=False)  # bytes of its log
 
     @property
@@ -96,30 +103,50 @@ class NatsServer:
     @property
     def url(self) -> str:
         """With its credentials: for programs, not for logs."""
-        return self.url_file.read_text(encoding="utf-8").strip()
+        return self.url_file.read_text(encoding="utf-8").strip().partition("\n")[0]
 
     async def start(self, *, timeout: float = 10.0) -> str:
         """Start it and return its URL once it answers."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         password = self._password()
         port = self.port or self._port()
-        text = _CONFIGURATION.format(
-            host=self.host,
-            port=port,
-            folder=self.folder.resolve(),
-            user=USER,
-            password=password,
-            sync=self.sync,
-            most=MOST_STORE,
-        )
-        write_private(self.folder / "nats.conf", text)
-        write_private(self.url_file, f"nats://{USER}:{password}@{self.host}:{port}\n")
+        self._configure(password, port)
+        scheme = "tls" if self.tls else "nats"
+        write_private(self.url_file, f"{scheme}://{USER}:{password}@{self.host}:{port}\n{self.authority}")
         command = [*DYING_WITH_US, server_binary(), "-c", str(self.folder / "nats.conf")]
         with (self.folder / "nats.log").open("ab") as log:
             self._seen = log.tell()
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
         await self._wait(port, timeout)
         return self.url
+
+    def _configure(self, password: str, port: int) -> None:
+        files = [f'{name}_file: "{self.tls[name]}"' for name in ("cert", "key") if name in self.tls]
+        tls = f"tls {{ {', '.join(files)} }}\n" if files else ""
+        text = _CONFIGURATION.format(
+            host=self.host,
+            port=port,
+            folder=self.folder.resolve(),
+            user=USER,
+            password=password,
+            users=self.users,
+            tls=tls,
+            sync=self.sync,
+            most=MOST_STORE,
+        )
+        write_private(self.folder / "nats.conf", text)
+
+    @property
+    def authority(self) -> str:
+        """The certificate of the authority, for clients."""
+        return self.tls["ca"].read_text(encoding="utf-8") if "ca" in self.tls else ""
+
+    def admit(self, users: str) -> None:
+        """Let others in than before, while it runs; whoever is not among them any more loses the connection."""
+        self.users = users
+        self._configure(self._password(), int(urlsplit(self.url).port or 0))
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGHUP)
 
     async def stop(self, *, timeout: float = 5.0) -> None:
         """End it for good."""
@@ -142,11 +169,18 @@ class NatsServer:
 
         nats-server 2.15 neither answers an entry that it could not write nor tries again once there is room.
         """
+        said = self.look()
+        return any(words in said for words in NO_SPACE)
+
+    def look(self) -> bytes:
+        """What it has said since the last look, in whole lines."""
         with (self.folder / "nats.log").open("rb") as log:
             log.seek(self._seen)
             said = log.read(MOST_SAID)
-        self._seen += said.rfind(b"\n") + 1 or (len(said) if len(said) == MOST_SAID else 0)
-        return any(words in said for words in NO_SPACE)
+        whole = said.rfind(b"\n") + 1 or (len(said) if len(said) == MOST_SAID else 0)
+        self._seen += whole
+        self.said = said[:whole]
+        return self.said
 
     def _password(self) -> str:
         path = self.folder / "nats.password"
@@ -157,7 +191,7 @@ class NatsServer:
     def _port(self) -> int:
         """The port of last time if it is still free, so that clients find the server again."""
         if self.url_file.exists():
-            port = int(self.url.rpartition(":")[2])
+            port = urlsplit(self.url).port or 0
             if is_free(self.host, port):
                 return port
         return free_port(self.host)

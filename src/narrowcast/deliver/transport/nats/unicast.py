@@ -7,7 +7,7 @@ from typing import Any
 
 from narrowcast.deliver.routing.address import Address, Link, Overlay, Unicast
 from narrowcast.deliver.transport.extra import engine
-from narrowcast.deliver.transport.nats.link import NatsLink
+from narrowcast.deliver.transport.nats.link import NatsLink, tokens
 from narrowcast.deliver.transport.protocols import Receive
 from narrowcast.errors import TransportError
 
@@ -57,10 +57,10 @@ class NatsUnicast:
 
     def _subject(self, address: Address) -> str:
         if isinstance(address, Unicast):
-            subject = f"{self._link.system}.to.{address.name.encode().hex()}"
+            subject = f"{self._link.system}.to.{tokens(address.name)}"
         elif isinstance(address, Link | Overlay):
             node = address.node if isinstance(address, Link) else address.root
-            subject = f"{self._link.system}.node.{node.encode().hex()}"
+            subject = f"{self._link.system}.node.{tokens(node)}"
         else:
             raise TransportError(f"NATS carries unicast only, not {address}", endpoint=str(address))
         self._subjects[address] = subject
