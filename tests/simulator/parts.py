@@ -13,11 +13,14 @@ from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.parts.effects import PlanWanted
 from narrowcast.deliver.parts.publisher import Publisher
 from narrowcast.deliver.parts.relay import glance
+from narrowcast.deliver.parts.site_relay import SiteRelay
 from narrowcast.deliver.parts.source import Source
 from narrowcast.deliver.routing.audience import Audiences
 from narrowcast.deliver.routing.routes import Subscribers, by_audience, by_content, by_flows, by_tree
 from narrowcast.deliver.routing.routing import Routing
+from narrowcast.deliver.routing.sites import RELAY, SiteRoutes, by_sites
 from narrowcast.deliver.transport import Address, Multicast, Overlay, Unicast
+from narrowcast.deliver.trust.entitlement import kept_apart
 from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, Seal
 from narrowcast.profiles import Profile
 from narrowcast.profiles.parsed import parsed
@@ -29,13 +32,17 @@ Planner = Callable[[PlanWanted, Random], Routing]
 
 def random_plan(wanted: PlanWanted, rng: Random) -> Routing:
     """Any sound plan of any kind; a few subscriptions are left out, to be served from the log."""
-    names = [name for name in wanted.subscriptions if rng.random() > 0.1]
+    relays = [name for name in wanted.subscriptions if name.startswith(RELAY)]
+    names = [name for name in wanted.subscriptions if name not in relays and rng.random() > 0.1]
+    kinds = (_flows, _hybrid, _content, _tree, _audience)
+    kind = rng.choice((network_plan,) if relays and rng.random() < 0.6 else kinds)
+    names += relays if kind is network_plan else []
     who = Subscribers(
         {name: wanted.subscriptions[name] for name in names},
         {name: wanted.edges[name] for name in names},
         wanted.gateways,
     )
-    found = rng.choice((_flows, _hybrid, _content, _tree, _audience))(who, wanted, rng)
+    found = kind(who, wanted, rng)
     return found if rng.random() < 0.6 else replace(found, pulse=None)
 
 
@@ -80,6 +87,24 @@ def _audience(who: Subscribers, wanted: PlanWanted, rng: Random) -> Routing:
     return by_audience(Audiences(tuple(made), tuple(blocks)), trees, who)
 
 
+def network_plan(who: Subscribers, wanted: PlanWanted, rng: Random) -> Routing:
+    """A site at every gateway, flows on random trees; a few are somewhere else than the plan thinks."""
+    gateways = sorted({gateway for gateway in wanted.gateways.values() if gateway})
+    sites = []
+    for gateway in gateways:
+        sessions = {flow: rng.randrange(3) for flow in FLOWS if rng.random() > 0.3}
+        groups = {l: rng.randrange(2) for l in sorted(set(sessions.values()))}
+        here = [name for name in who.profiles if wanted.gateways.get(wanted.edges[name]) == gateway]
+        pairs = frozenset((flow, name) for flow in FLOWS for name in here if rng.random() < 0.2)
+        straight = frozenset(flow for flow in FLOWS if flow not in sessions and rng.random() < 0.5)
+        sites.append(SiteRoutes(gateway, sessions, groups if rng.random() > 0.2 else {}, pairs, straight))
+    trees = [overlay(wanted, rng) for _ in range(3)]
+    short = [Overlay(tree.root, tree.links[:1]) for tree in trees]
+    backbone = {flow: rng.choice((*trees, *short)) for flow in FLOWS if rng.random() > 0.1}
+    filters = [broker for broker in trees[0].brokers if rng.random() < 0.5]
+    return by_sites(["s"], sites, backbone, trees[0], who, filters)
+
+
 def _address(channel: int, wanted: PlanWanted, rng: Random) -> Address:
     kind = rng.randrange(3)
     if kind == 0:
@@ -102,9 +127,11 @@ class Parts:
     source: type[Source] = Source
     broker: type[Broker] = Broker
     edge: type[Edge] = Edge
+    site_relay: type[SiteRelay] = SiteRelay
     coordinator: type[Coordinator] = Coordinator
     planner: Planner = random_plan
     log: type[SimLog] = SimLog
     relay: Callable[[bytes], Frame | Attach | Pulse | Malformed] = glance
     seal: type[Seal] = Seal
+    kept_apart: Callable[[Routing, Any], list[str]] = kept_apart
     extra: Any = None

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
+
+import pyarrow as pa
 
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.broker import BrokerSettings, FilterMode
 from narrowcast.deliver.parts.coordinator import CoordinatorSettings
 from narrowcast.deliver.parts.edge import Edge, EdgeSettings
-from narrowcast.deliver.parts.effects import Acked, Deliver, Gap, PlanWanted, Subscribed, Unsure
-from narrowcast.deliver.parts.events import Consumed, Planned, Publish, Replan, Subscribe, Unsubscribe
+from narrowcast.deliver.parts.effects import Acked, Deliver, Gap, PlanWanted, Rejected, Subscribed, Unsure
+from narrowcast.deliver.parts.events import Consumed, Planned, Publish, PublishColumns, Replan, Subscribe, Unsubscribe
 from narrowcast.deliver.parts.part import Part
 from narrowcast.deliver.parts.publisher import PublisherSettings
+from narrowcast.deliver.parts.site_relay import RelaySettings
 from narrowcast.deliver.parts.source import SourceSettings
+from narrowcast.deliver.processes.planner import apart
+from narrowcast.deliver.routing.routes import Subscribers
 from narrowcast.deliver.wire import (
     Batch,
+    ColumnBatch,
     decode_entry,
     decode_payload,
     encode_payload,
@@ -24,8 +30,10 @@ from narrowcast.deliver.wire import (
     index_of,
     sequence_of,
 )
+from narrowcast.deliver.wire.columns import ColumnRows, decode_columns, encode_columns, rows_of
 from narrowcast.testing.history import History, HistoryVerdict, check
 from simulator.attacker import SYSTEM
+from simulator.gate import ACCOUNT, ENTITLED, HOST
 from simulator.parts import Parts
 from simulator.schedule import Schedule
 from simulator.workload import TEXTS, message, one_for_everybody, wants
@@ -46,10 +54,11 @@ class Outcome:
     steps: int
     held: int  # things in the containers of all parts, and keys in the registry: must not grow with time
     counts: dict[str, int] = field(default_factory=dict)
+    let_in: tuple[str, ...] = ()  # what somebody got who may not have it
 
     @property
     def good(self) -> bool:
-        return self.drained and self.verdict.sound
+        return self.drained and self.verdict.sound and not self.let_in
 
     def __str__(self) -> str:
         end = f"drained in {self.seconds:.1f} s" if self.drained else "NOT DRAINED"
@@ -79,6 +88,7 @@ class _Run:
         self.history.asked = schedule.asked
         self.world = World(schedule, self.history, parts.log, parts.relay)
         self.rng = Random(schedule.seed * 2 + 1)
+        self.payloads = Random(schedule.seed * 2 + 2)
         self.shards = tuple(range(schedule.shards))
         self.applications: list[_Application] = []
         self.served: dict[tuple[str, str], _Application] = {}  # by edge and key: who gets what comes out there
@@ -89,6 +99,7 @@ class _Run:
         self.world.apps = {
             Acked: self._acked,
             Unsure: lambda host, effect: None,
+            Rejected: lambda host, effect: self.published.pop(effect.token),
             Subscribed: self._subscribed,
             Deliver: self._delivered,
             Gap: self._gap,
@@ -104,6 +115,7 @@ class _Run:
         source = SourceSettings(
             most_messages=s.frame_messages,
             most_bytes=s.frame_bytes,
+            most_columns=5 * s.frame_bytes,
             settle=0.03,
             heartbeat=0.2,
             poll=0.04,
@@ -144,6 +156,10 @@ class _Run:
         def edge_at(name: str, gateway: str | None) -> None:
             world.start(name, lambda n: sealing(parts.edge(name, shards, edge, gateway=gateway, beat=BEAT)))
 
+        def relay(name: str, gateway: str) -> None:
+            settings = RelaySettings(kept_s=2.0, kept_bytes=4000, edge=replace(edge, most_held=1000), source=source)
+            world.start(name, lambda n: sealing(parts.site_relay(name, shards, settings, gateway=gateway, beat=BEAT)))
+
         def client(name: str) -> None:
             # Batches are numbered from 0 at every start, so every start has a name of its own.
             settings = PublisherSettings(linger=0.005, retry=0.2, window=5.0)
@@ -158,8 +174,13 @@ class _Run:
             broker(f"broker-{k}")
         for name, gateway in (("edge-0", "broker-1"), ("edge-1", "broker-2"), ("edge-2", s.third_gateway)):
             edge_at(name, gateway)
+        for k, gateway in enumerate(s.relays):
+            relay(f"relay-{k}", gateway)
         for name in ("client-0", "client-1"):
             client(name)
+        if s.spy:
+            edge_at(HOST, None)
+            world.put(*world.gate.account())
         self.clients = [host for name, host in world.hosts.items() if name.startswith("client")]
         self.edges = [host for name, host in world.hosts.items() if name.startswith("edge")]
 
@@ -183,6 +204,8 @@ class _Run:
             world.at(when(), self.churn)
         for _ in range(s.crashes):
             world.at(when(), world.crash, rng.choice(names), rng.uniform(0.05, 0.9))
+        for _ in range(s.relay_crashes if s.relays else 0):
+            world.at(when(), world.crash, f"relay-{rng.randrange(len(s.relays))}", rng.uniform(0.05, 0.9))
         for _ in range(s.pauses):
             name = rng.choice(names if rng.random() < 0.7 else names[:2])  # the first two coordinate
             world.at(when(), world.pause, name, rng.uniform(0.1, 1.3))
@@ -199,6 +222,12 @@ class _Run:
             world.at(when(), self.restore)
         for _ in range(s.truncations):
             world.at(when(), self.truncate)
+        for _ in range(s.full_disks):
+            world.at(when(), world.fill_disk, rng.uniform(0.1, 0.8))
+        if s.spy:
+            world.at(0.05, self.subscribe_spy)
+        if s.revoked:
+            world.at(when(), self.revoke)
         for _ in range(s.filter_moves):
             state = rng.choice((*FilterMode, None))
             world.at(when(), self.move_filter, f"broker-{rng.randrange(3)}", state)
@@ -236,7 +265,12 @@ class _Run:
         self.tokens += 1
         token = self.tokens
         self.published[token] = (host.name, self.history.now(), batch)
-        self.world.step(host, host.incarnation, Publish(token, shard, tuple(encode_payload(each) for each in batch)))
+        if self.payloads.random() < self.schedule.columns:
+            columns = pa.RecordBatch.from_pylist(batch)
+            event: Publish | PublishColumns = PublishColumns(token, shard, len(batch), encode_columns(columns))
+        else:
+            event = Publish(token, shard, tuple(encode_payload(each) for each in batch))
+        self.world.step(host, host.incarnation, event)
 
     def _acked(self, host: Host, effect: Acked) -> None:
         _, sent, batch = self.published.pop(effect.token)
@@ -255,10 +289,26 @@ class _Run:
         if host.up:
             self._ask(application)
 
+    def subscribe_spy(self) -> None:
+        """One whose account may see some of what there is, and wants that."""
+        application = _Application(ACCOUNT, ACCOUNT, ENTITLED, self.world.hosts[HOST])
+        self.applications.append(application)
+        self.served[HOST, ACCOUNT] = application
+        if application.host.up:
+            self._ask(application)
+
+    def revoke(self) -> None:
+        for application in self.applications:
+            if application.name == ACCOUNT:
+                application.active = False
+                if application.position is not None:
+                    self.history.ended(ACCOUNT)
+        self.world.revoke()
+
     def _old_key(self, host: Host) -> str | None:
         """The key of one that has left, now and then: plans that are still about must not be mistaken for its own."""
         busy = {each.key for each in self.applications if each.active}
-        free = sorted({each.key for each in self.applications} - busy)
+        free = sorted({each.key for each in self.applications} - busy - {ACCOUNT})
         if not free or self.world.now < host.paused_until or self.rng.random() < 0.5:
             return None
         return self.rng.choice(free)
@@ -269,6 +319,7 @@ class _Run:
 
     def churn(self) -> None:
         active = [each for each in self.applications if each.active and each.position is not None]
+        active = [each for each in active if each.name != ACCOUNT]
         self.world.fault("churn")
         if len(active) > 2 and self.rng.random() < 0.5:
             leaver = self.rng.choice(active)
@@ -298,8 +349,7 @@ class _Run:
         application = self.served[host.name, effect.subscription]
         if not application.active:
             return
-        for at, payload in effect.messages:
-            found: Any = decode_payload(payload)
+        for at, found in _rows(effect):
             self.history.delivered(application.name, effect.shard, *_point(at), found)
         self._store(application, effect.shard, effect.position)
         if application.credit is not None and effect.messages:
@@ -320,6 +370,8 @@ class _Run:
 
     def _plan(self, host: Host, effect: PlanWanted) -> None:
         routing = self.parts.planner(effect, Random(f"{self.schedule.seed} {effect.epoch} {host.name}"))
+        who = Subscribers(effect.subscriptions, effect.edges, effect.gateways)
+        routing = apart(routing, who, self.parts.kept_apart(routing, effect.entitled))
         self.world.tell(host, Planned(effect.request, routing), self.rng.uniform(0.001, 0.1))
 
     def truncate(self) -> None:
@@ -372,6 +424,7 @@ class _Run:
 
     def held(self) -> int:
         containers = [value for host in self.world.hosts.values() for value in vars(host.part).values()]
+        containers += [reader.columns for host in self.edges for each in self._subscriptions(host) for reader in each]
         containers += [reader.held for host in self.edges for each in self._subscriptions(host) for reader in each]
         keys = sum(data is not None for data, _ in self.world.registry.values.values())
         return keys + sum(len(value) for value in containers if isinstance(value, dict | list | set))
@@ -393,6 +446,10 @@ class _Run:
             for index, payload in enumerate(batch.payloads):
                 found: Any = decode_payload(payload)
                 self.history.logged(shard, number, index, found)
+        elif isinstance(batch, ColumnBatch):
+            self.history.fault("columns")
+            for index, row in enumerate(rows_of(decode_columns(batch.data, batch.count))):
+                self.history.logged(shard, number, index, row)
 
 
 def simulate(schedule: Schedule, parts: Parts | None = None) -> Outcome:
@@ -413,13 +470,26 @@ def simulate(schedule: Schedule, parts: Parts | None = None) -> Outcome:
     while not run.drained() and world.now < limit:
         world.run(world.now + 0.1)
     run.fill_log()
+    if schedule.sealed:
+        world.gate.end(lambda key: world.registry.get(key)[0])
     counts: dict[str, int] = dict(run.history.happened)
     for host in world.hosts.values():
         for name, count in host.part.counts.items():
             role = host.name.partition("-")[0]
             counts[f"{role} {name}"] = counts.get(f"{role} {name}", 0) + count
     verdict = check(run.history, wants=wants)
-    return Outcome(schedule, verdict, run.drained(), world.now - run.healed_at, world.steps, run.held(), counts)
+    counts["spy opened"] = world.gate.opened
+    let_in = tuple(world.gate.let_in) if schedule.sealed else ()
+    seconds = world.now - run.healed_at
+    return Outcome(schedule, verdict, run.drained(), seconds, world.steps, run.held(), counts, let_in)
+
+
+def _rows(effect: Deliver) -> list[tuple[int, Any]]:
+    """The messages that came, each as a dict."""
+    if isinstance(effect.messages, ColumnRows):
+        columns = effect.messages.columns
+        return list(zip(columns.places, rows_of(columns.batch), strict=True))
+    return [(at, decode_payload(payload)) for at, payload in effect.messages]
 
 
 def _point(at: int) -> tuple[int, int]:

@@ -36,6 +36,12 @@ class Schedule:
     third_gateway: str | None = "broker-0"  # of an edge that may stand outside the overlay
     frame_messages: int = 64
     frame_bytes: int = 1200
+    relays: tuple[str, ...] = ()  # the gateways of sites, each with a relay; twice: with another that stands by
+    relay_crashes: int = 0
+    columns: float = 0.0  # of what is published, as columns
+    full_disks: int = 0  # times when the log takes nothing
+    spy: bool = False  # one subscriber has an account, and may see some of what there is
+    revoked: bool = False  # which is revoked
 
     @classmethod
     def from_seed(cls, seed: int) -> Schedule:
@@ -75,6 +81,12 @@ class Schedule:
             sealed=rng.random() < 0.8,
             attack=some(0.2, 0.6),
             restores=rng.choice((0, 0, 0, 0, 1, 2)),
+            relays=rng.choice(((), (), ("broker-1",), ("broker-1", "broker-2"), ("broker-1", "broker-1", "broker-0"))),
+            relay_crashes=rng.randrange(4),
+            columns=rng.choice((0.0, 0.5, 0.5, 1.0)),
+            full_disks=rng.choice((0, 0, 1, 2)),
+            spy=(spy := rng.random() < 0.4),
+            revoked=spy and rng.random() < 0.7,
         )
 
     @property
@@ -94,5 +106,8 @@ class Schedule:
             "churn": self.churn,
             "restore": self.restores,
             "attack": self.attack,
+            "columns": self.columns,
+            "full disk": self.full_disks,
+            "revocation": self.revoked,
         }
         return {"epoch", *(name for name, amount in wanted.items() if amount)}

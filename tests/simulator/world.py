@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
+from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.broker import Broker
 from narrowcast.deliver.parts.effects import (
     Append,
@@ -41,6 +42,7 @@ from narrowcast.errors import TransportError
 from narrowcast.testing.history import History
 from simulator.attacker import Attacker
 from simulator.disk import SimLog, SimRegistry
+from simulator.gate import SimGate
 from simulator.schedule import Schedule
 
 Opener = Callable[[bytes], Frame | Attach | Pulse | Malformed]
@@ -78,6 +80,8 @@ class World:
         self.now = 0.0
         self.log = log(schedule.shards, window=6.0)
         self.registry = SimRegistry()
+        self.gate = SimGate()
+        self.full_until = 0.0  # of the log's disk
         self.hosts: dict[str, Host] = {}
         self.apps: dict[type[Any], Callable[[Host, Any], None]] = {}
         self.restarted: Callable[[Host], None] = lambda host: None
@@ -223,6 +227,21 @@ class World:
         self.fault("outage")
         self.at(self.down_until, self._catch_up)
 
+    def fill_disk(self, seconds: float) -> None:
+        """The log takes nothing for a while, and says so; it can be read."""
+        self.full_until = max(self.full_until, self.now + seconds)
+        self.fault("full disk")
+
+    def revoke(self) -> None:
+        """The account behind the gate ends: NATS and the gate are closed to it, and the registry knows."""
+        self.fault("revocation")
+        self.gate.revoke(list(self.registry.keys(records.PLAN)))
+        for address, members in self._members.items():
+            if not self.gate.carries(address):
+                for name in [name for name in members if self.gate.is_for(name)]:
+                    del members[name]
+        self.put(self.gate.account()[0], None)
+
     def _catch_up(self) -> None:
         """Watches go on where they were cut off: every key that changed is told again, as it is now."""
         for host in self.hosts.values():
@@ -240,10 +259,12 @@ class World:
         return bool(self._side) and self._side.get(a, 0) != self._side.get(b, 0)
 
     def _reaches_engine(self, host: Host) -> bool:
+        if self.gate.revoked and self.gate.is_for(host.name):
+            return False
         return self.now >= self.down_until and not self._apart(host.name, ENGINE)
 
     def _join(self, host: Host, effect: Join) -> None:
-        if not effect.sender:
+        if not effect.sender and (not self.gate.is_for(host.name) or self.gate.carries(effect.address)):
             self._members.setdefault(effect.address, {})[host.name] = None
 
     def _leave(self, host: Host, effect: Leave) -> None:
@@ -308,6 +329,8 @@ class World:
             return
         if isinstance(found, Frame) and isinstance(found.messages, Unopened):
             found.messages.sent = data
+        if self.gate.is_for(host.name):
+            self.gate.watch(found)
         self.step(host, incarnation, Arrived(found))
 
     # Log and registry: every request may be lost on its way, or its answer.
@@ -338,6 +361,8 @@ class World:
 
     def _append(self, host: Host, effect: Append) -> None:
         def call() -> Event:
+            if self.now < self.full_until and not self.healed:
+                return Failed(effect.request, "the disk is full", final=True)
             sequence = self.log.append(effect.shard, effect.data, effect.dedup, self.now)
             return Appended(effect.request, sequence)
 
@@ -347,7 +372,8 @@ class World:
         def call() -> Event:
             found = self.log.read(effect.shard, effect.after, effect.upto, effect.most)
             gone = (found.first, found.back)
-            return WasRead(effect.request, effect.shard, found.after, found.upto, found.entries, *gone)
+            entries = self.gate.entries(found.entries) if self.gate.is_for(host.name) else found.entries
+            return WasRead(effect.request, effect.shard, found.after, found.upto, entries, *gone)
 
         self._ask(host, effect.request, call)
 
@@ -355,11 +381,16 @@ class World:
         self._ask(host, effect.request, lambda: Located(effect.request, effect.shard, self.log.last(effect.shard)))
 
     def _lookup(self, host: Host, effect: Lookup) -> None:
-        self._ask(host, 0, lambda: Noted(effect.key, *self.registry.get(effect.key)))
+        self._ask(host, 0, lambda: self._noted(host, effect.key))
+
+    def _noted(self, host: Host, key: str) -> Noted:
+        data, revision = self.registry.get(key)
+        return Noted(key, self.gate.seen(key, data) if self.gate.is_for(host.name) else data, revision)
 
     def _write(self, host: Host, effect: Write) -> None:
         def call() -> Event:
-            revision = self.put(effect.key, effect.data, effect.revision)
+            made = self.gate.written(effect) if self.gate.is_for(host.name) else effect
+            revision = None if made is None else self.put(made.key, made.data, made.revision)
             return Refused(effect.request) if revision is None else Written(effect.request, revision)
 
         self._ask(host, effect.request, call)
@@ -381,7 +412,7 @@ class World:
     def _note(self, host: Host, incarnation: int, key: str) -> None:
         if incarnation == host.incarnation:
             if self._reaches_engine(host):
-                self.step(host, incarnation, Noted(key, *self.registry.get(key)))
+                self.step(host, incarnation, self._noted(host, key))
             else:
                 host.missed[key] = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from random import Random
 from typing import Any
 
@@ -15,6 +15,7 @@ from narrowcast.deliver.parts.effects import Acked, Append, Effect, PlanWanted, 
 from narrowcast.deliver.parts.events import Noted, Subscribe, WasRead
 from narrowcast.deliver.parts.publisher import Publisher
 from narrowcast.deliver.parts.reader import Message, Opened, Reader
+from narrowcast.deliver.parts.site_relay import SiteRelay, SiteSender
 from narrowcast.deliver.parts.source import Source
 from narrowcast.deliver.parts.wanted_below import WantedBelow
 from narrowcast.deliver.routing.audience import Audiences
@@ -34,6 +35,7 @@ from narrowcast.deliver.wire import (
     generation_of,
     in_generation,
 )
+from narrowcast.deliver.wire.columns import Columns
 from narrowcast.deliver.wire.seal import SEALED
 from narrowcast.profiles import Profile
 from narrowcast.profiles.parsed import parsed
@@ -51,8 +53,7 @@ def _with_reader(kind: type[Reader]) -> type[Edge]:
             readers = self.subscriptions[name].readers
             for shard, reader in readers.items():
                 if shard not in before:
-                    fields = {f: getattr(reader, f) for f, field in Reader.__dataclass_fields__.items() if field.init}
-                    readers[shard] = kind(**fields)
+                    readers[shard] = kind(**{f.name: getattr(reader, f.name) for f in fields(Reader) if f.init})
             self._retake()
 
     return Other
@@ -94,6 +95,7 @@ class _JumpsHoles(Reader):
 
 
 class _AsksThePlan(Reader):
+    takes_columns = False
     routing: Routing | None = None
 
     def take(self, opened: Opened, now: float, counts: Any) -> None:
@@ -119,6 +121,8 @@ class _LeavesAtCommit(Reader):
 
 
 class _KeepsWhatIsDone(Reader):
+    takes_columns = False
+
     def pass_on(self, wanted: list[Message], upto: int, credit: int | None) -> list[Message]:
         held = dict(self.held)
         found = super().pass_on(wanted, upto, credit)
@@ -195,6 +199,17 @@ class CutsOverLate(Source):
             self.sequence = entry.sequence
             return self._routing is not None
         return super()._take(entry)
+
+
+class ForgetsARow(Source):
+    """Sends columns without their last row, with the claim unchanged."""
+
+    def _do(self, effect: Effect) -> None:
+        if isinstance(effect, Send) and isinstance(effect.what, Frame) and isinstance(effect.what.messages, Columns):
+            rows = effect.what.messages
+            few = rows.part(0, len(rows) - 1) if len(rows) > 1 else ()
+            effect = replace(effect, what=replace(effect.what, messages=few))
+        super()._do(effect)
 
 
 class LiesWhenIdle(Source):
@@ -338,6 +353,48 @@ class ForgetsGenerations(SimLog):
             super().bear(shard, now)
 
 
+class RelaysAhead(SiteRelay):
+    """Speaks in its site for what it has heard of, not for what it has got."""
+
+    def _advance(self, reader: Reader, now: float) -> None:
+        super()._advance(reader, now)
+        outgoing = self._outgoing[reader.shard]
+        if generation_of(reader.head >> 16) == generation_of(outgoing.mark >> 16):
+            outgoing.mark = max(outgoing.mark, reader.head)
+
+
+class RelaysByTheNextPlan(SiteRelay):
+    """Sends what came by the trees of one plan as if it were all that the newest one wants."""
+
+    def _forward(self, reader: Reader, messages: Any, upto: int, epoch: int, now: float) -> None:
+        super()._forward(reader, messages, upto, max(self.plans, default=epoch), now)
+
+
+class _JumpsGaps(SiteSender):
+    """Goes on where it is told to, and claims what lies between."""
+
+    def forward(self, messages: Any, after: int, upto: int, epoch: int, now: float) -> None:
+        super().forward(messages, min(after, self.mark), upto, epoch, now)
+
+
+class RelaysOverGaps(SiteRelay):
+    sends_by = _JumpsGaps
+
+    def _hand(self, subscription: Any, reader: Reader, wanted: Any, upto: int) -> None:
+        reader.pass_on([], upto, None)  # read, and not sent on
+
+
+class _Unsigned(SiteSender):
+    def _signed(self, pulse: Pulse) -> Pulse:
+        return replace(pulse, lately=())
+
+
+class PulsesForEverybody(SiteRelay):
+    """Its heartbeats do not say whose they are, and so speak for what sources send."""
+
+    sends_by = _Unsigned
+
+
 BUGS: dict[str, Parts] = {
     "skips the drain": Parts(edge=SkipsTheDrain),
     "acknowledges before the log": Parts(client=AcksBeforeTheLog),
@@ -347,6 +404,7 @@ BUGS: dict[str, Parts] = {
     "cuts over at the wrong sequence": Parts(source=CutsOverLate),
     "forgets fencing": Parts(coordinator=ForgetsFencing),
     "reuses dedup ids after a restart": Parts(client=ReusesNames),
+    "forgets a row of columns": Parts(source=ForgetsARow),
     "lies in a heartbeat": Parts(source=LiesWhenIdle),
     "repairs by the plan instead of the profile": Parts(edge=_with_reader(_AsksThePlan)),
     "leaves the old channel at commit": Parts(edge=_with_reader(_LeavesAtCommit)),
@@ -366,6 +424,10 @@ BUGS: dict[str, Parts] = {
     "seals for everybody what is true for one": Parts(seal=SealsForEverybody),
     "takes frames of another system": Parts(seal=TakesAnySystem),
     "uses the numbers of a lost log again": Parts(log=ForgetsGenerations),
+    "relays what it has not got": Parts(site_relay=RelaysAhead),
+    "relays by the next plan": Parts(site_relay=RelaysByTheNextPlan),
+    "relays over gaps": Parts(site_relay=RelaysOverGaps),
+    "pulses for everybody": Parts(site_relay=PulsesForEverybody),
 }
 
 # What did harm once. A frame says by which plan it was made, so plans that share a number are not mistaken.

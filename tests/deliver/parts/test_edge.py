@@ -271,3 +271,41 @@ def test_coverage_is_the_union_of_what_was_added(spans: list[tuple[int, int]], a
 @pytest.mark.parametrize("event", [Tick(), Consumed("nobody", 1), WasRead(9, 0, 0, 1, ()), Failed(3), Unsubscribe("x")])
 def test_events_out_of_place_do_no_harm(event: Any) -> None:
     assert places(Edge("edge", (0,)).step(event, 0.0)) == []
+
+
+def test_subscriptions_that_miss_the_same_share_one_read_of_the_log() -> None:
+    found = Edge("edge", (0,), SETTINGS)
+    effects: list[Effect] = []
+    for name, profile in (("u", "p > 5"), ("v", "p < 3"), ("w", "p > 7")):
+        effects += found.step(Subscribe(name, profile, {0: end_of(10)}, None), 0.0)
+    reads = [each for each in found.step(Tick(), 0.0) if isinstance(each, Read)]
+    assert [(each.after, each.upto) for each in reads] == [(10, None)]
+    done = found.step(WasRead(reads[0].request, 0, 10, 11, (entry(11, 9, 1, 6),)), 0.01)
+    got = {each.subscription: [at for at, *_ in each.messages] for each in done if isinstance(each, Deliver)}
+    assert got == {"u": [place(11, 0), place(11, 2)], "v": [place(11, 1)], "w": [place(11, 0)]}
+    again = [each for each in found.step(Tick(), 0.2) if isinstance(each, Read)]
+    assert [(each.after, each.upto) for each in again] == [(11, None)]
+    found.step(Failed(again[0].request, "no answer"), 0.21)
+    assert [each.after for each in found.step(Tick(), 0.4) if isinstance(each, Read)] == [11], "all ask again, once"
+
+
+def test_frames_that_come_late_again_and_again_are_waited_for_instead_of_reading_the_log() -> None:
+    found = edge(settings=replace(SETTINGS, trust=100.0, report=100.0))
+    at, now, reads = 11, 1.0, []
+    for n in range(6):  # channel 2 is 0.2 s behind channel 1
+        found.step(frame(1, end_of(at - 1), end_of(at), (place(at, 0), 9)), now)
+        for step in range(1, 5):
+            for each in found.step(Tick(), now + step * 0.04):
+                if isinstance(each, Read):
+                    reads.append(n)
+                    found.step(WasRead(each.request, 0, at - 1, at, (entry(at, 9),)), now + step * 0.04)
+        found.step(frame(2, end_of(at - 1), end_of(at)), now + 0.2)
+        at, now = at + 1, now + 0.3
+    assert reads.count(0) == 1
+    assert not {2, 3, 4, 5} & set(reads), "after the first it knows better"
+    assert found.counts["read in vain"] >= 1
+    assert found.grace <= SETTINGS.most_grace
+    for _ in range(200):
+        now += 101.0
+        found.step(Tick(), now)
+    assert found.grace == SETTINGS.grace, "and forgets"

@@ -17,6 +17,7 @@ LOT = 25
 def passed(outcome: Outcome) -> Outcome:
     assert outcome.drained, outcome
     assert outcome.verdict.sound, outcome
+    assert not outcome.let_in, outcome
     return outcome
 
 

@@ -11,7 +11,7 @@ on as they are: too much for a moment, never too little.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
@@ -22,7 +22,7 @@ from narrowcast.deliver.parts.events import Arrived, Noted, Refused, Tick, Writt
 from narrowcast.deliver.parts.filter_moves import FilterMode
 from narrowcast.deliver.parts.node import MOST_PLANS, Node
 from narrowcast.deliver.parts.part import NEVER
-from narrowcast.deliver.parts.relay import Unopened
+from narrowcast.deliver.parts.relay import Unopened, columns_in
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Address, Link, Overlay
 from narrowcast.deliver.wire import Attach, Frame, Malformed, decode_payloads
@@ -238,14 +238,16 @@ class Broker(Node):
             self.counts["unknown channel"] += 1
             return
         place = self._places.get(frame.epoch)
-        filters = place is not None and bool(frame.messages) and self._filters(frame.epoch, routing, address)
+        filters = bool(frame.messages) and self._filters(frame.epoch, routing, address, place)
         if filters and isinstance(frame.messages, Unopened) and not frame.messages.is_whole():
             self.counts["malformed frames"] += 1
             return
         children = address.children(self.name)
         targets = [*children, *self._edges(frame, place, now)]
         self.counts["frames"] += len(targets)
-        thin = self._thinned(frame, targets, place.climb) if filters and place is not None else [frame] * len(targets)
+        thin = [frame] * len(targets)
+        if filters:
+            thin = self._thinned(frame, targets, place.climb) if place else self._by_flow(frame, targets, address)
         self.counts["messages to brokers"] += sum(len(each.messages) for each in thin[: len(children)])
         for target, each in zip(targets, thin, strict=True):
             self._do(Send(Link(target), each))
@@ -256,8 +258,10 @@ class Broker(Node):
         turn = None if place is None else place.climb.turn
         return [edge for edge, (until, known) in edges.items() if until > now and turn in (None, known)]
 
-    def _filters(self, epoch: int, routing: Routing, address: Overlay) -> bool:
+    def _filters(self, epoch: int, routing: Routing, address: Overlay, place: _Place | None) -> bool:
         """Whether to open frames: as the registry says, or else the plan. The root sends no more than anybody wants."""
+        if place is None:
+            return bool(routing.relayed) and self.is_active(epoch, routing)
         return address.root == self.name or self.is_active(epoch, routing)
 
     def is_active(self, epoch: int, routing: Routing) -> bool:
@@ -268,7 +272,7 @@ class Broker(Node):
 
     def _thinned(self, frame: Frame, targets: list[str], climb: Climb) -> list[Frame]:
         """The frame for each target: fewer messages, the same claim."""
-        messages = decode_payloads([payload for _, _, payload in frame.messages])
+        messages = _read(frame)
         wanted, active = climb.wanted, self.is_active(frame.epoch, self.plans[frame.epoch])
         if not active:
             if not climb.knows_all:
@@ -284,10 +288,26 @@ class Broker(Node):
                 frames.append(frame)  # nobody known below: whoever it is may want anything
         return frames
 
+    def _by_flow(self, frame: Frame, targets: list[str], address: Overlay) -> list[Frame]:
+        """In a network: for each child the flows that sites beyond it want, and what belongs to none."""
+        routing, children = self.plans[frame.epoch], address.children(self.name)
+        frames = []
+        for target in targets:
+            beyond = routing.wanted_beyond(address, target) if target in children else None
+            known = len(routing.flows)
+            kept = [beyond is None or flow >= known or flow in beyond for _, flow, _ in frame.messages]
+            frames.append(self._with(frame, kept))
+        return frames
+
     def _with(self, frame: Frame, kept: list[bool]) -> Frame:
         if all(kept):
             return frame
         self.counts["filtered"] += len(kept) - sum(kept)
+        columns = columns_in(frame.messages)
+        if columns is not None and any(kept):
+            return replace(frame, messages=columns.select([k for k, keep in enumerate(kept) if keep]))
+        if not any(kept):
+            return replace(frame, messages=())
         return replace(frame, messages=tuple(m for m, keep in zip(frame.messages, kept, strict=True) if keep))
 
     def _drain(self) -> None:
@@ -314,6 +334,15 @@ class Broker(Node):
             return now
         open_ = (place.due for place in self._places.values() if place.unheard or place.writing is not None)
         return min(self._beat_at, min(open_, default=NEVER))
+
+
+def _read(frame: Frame) -> Sequence[Mapping[str, Any] | Malformed]:
+    columns = columns_in(frame.messages)
+    if columns is None:
+        return decode_payloads([payload for _, _, payload in frame.messages])
+    from narrowcast.deliver.wire.columns import rows_of  # only who has columns needs Arrow
+
+    return rows_of(columns.batch)
 
 
 def _mode(record: dict[str, Any] | None) -> FilterMode:

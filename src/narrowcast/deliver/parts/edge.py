@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.climbed import Climbed
@@ -21,17 +23,27 @@ from narrowcast.deliver.parts.events import (
 )
 from narrowcast.deliver.parts.node import MOST_PLANS, Node
 from narrowcast.deliver.parts.part import NEVER
-from narrowcast.deliver.parts.reader import Message, Opened, Reader
+from narrowcast.deliver.parts.reader import Opened, Reader, are_messages, n_messages, way_of
+from narrowcast.deliver.parts.relay import columns_in
+from narrowcast.deliver.routing.message_tests import MessageTests
 from narrowcast.deliver.routing.routing import Routing
+from narrowcast.deliver.routing.sites import pulses_of, site_asks
 from narrowcast.deliver.transport import Address, Link, Overlay
-from narrowcast.deliver.wire import Attach, Frame, Pulse, end_of, sequence_of
+from narrowcast.deliver.wire import Attach, Frame, Pulse, end_of, generation_of, sequence_of
 from narrowcast.profiles import Profile
 from narrowcast.profiles.parsed import parsed
+
+if TYPE_CHECKING:
+    from narrowcast.deliver.routing.table_tests import TableTests
+    from narrowcast.deliver.wire.columns import Columns
+
+TOGETHER = 3  # subscriptions that take a channel, from which on one matcher for all of them is worth it
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeSettings:
-    """`grace`: how long a hole may be closed by frames that are late. `patience`: how long silence is believed.
+    """`grace`: how long a hole may be closed by frames that are late, up to `most_grace` where they are later than
+    that again and again. `patience`: how long silence is believed.
 
     `tail`: how often the log is read for a subscription that no plan covers. `trust`: how long an edge goes by what it
     hears alone, before it asks the log whether that is all. `most_held`: messages held
@@ -40,6 +52,7 @@ class EdgeSettings:
     """
 
     grace: float = 0.06
+    most_grace: float = 1.0
     patience: float = 0.75
     tail: float = 0.05
     trust: float = 30.0
@@ -69,6 +82,7 @@ class Edge(Node):
     """Serves the subscriptions of one process, or of many as a gateway."""
 
     role = "edge"
+    reader = Reader
 
     def __init__(
         self,
@@ -83,10 +97,16 @@ class Edge(Node):
         self.shards = shards
         self.gateway = gateway
         self.settings = settings or EdgeSettings()
+        self.grace = self.settings.grace
+        self._closed_until = 0.0  # frames that come late until then tell how late they are
         self.subscriptions: dict[str, _Subscription] = {}
         self._takers: dict[tuple[int, int, int], list[Reader]] = {}  # by shard, epoch, channel
+        self._matchers: dict[tuple[int, int, int], MessageTests] = {}  # of those who take a channel
         self._asked: dict[int, tuple[str, int]] = {}  # open requests: subscription and shard
+        self._reads: dict[tuple[int, int, int | None], int] = {}  # of this moment: what is asked of the log, by whom
+        self._sharing: dict[int, list[int]] = {}  # requests that an earlier one's answer is for too
         self._climbed = Climbed(name, shards)  # what a filtered tree carries for us
+        self._tests: tuple[dict[str, int], TableTests] | None = None  # of all subscriptions, once columns come along
         self._locate_at = self._attach_at = self._report_at = self._read_due = NEVER
         self._handlers |= {
             Arrived: self._on_arrived,
@@ -114,6 +134,7 @@ class Edge(Node):
 
     def _drop(self, name: str) -> None:
         self.subscriptions.pop(name, None)
+        self._tests = None
         self._climbed.drop(name)
         self._asked = {request: asked for request, asked in self._asked.items() if asked[0] != name}
 
@@ -153,7 +174,7 @@ class Edge(Node):
             return
         for shard in self.shards:
             at = subscription.start[shard]
-            subscription.readers[shard] = Reader(
+            subscription.readers[shard] = self.reader(
                 name, shard, subscription.profile, at, told=at, read_at=now, checked=now
             )
         self._asked = {request: asked for request, asked in self._asked.items() if asked[0] != name}
@@ -228,6 +249,7 @@ class Edge(Node):
 
     def _retake(self) -> None:
         self._takers = {}
+        self._matchers = {}
         for name, subscription in self.subscriptions.items():
             found = {n: self._channels(name, subscription, routing, n) for n, routing in self.plans.items()}
             taken = {epoch: frozenset(channels) for epoch, channels in found.items() if channels}
@@ -240,7 +262,8 @@ class Edge(Node):
     def _channels(self, name: str, subscription: _Subscription, routing: Routing, epoch: int) -> tuple[int, ...]:
         """What a plan has for a subscription; nothing if it was made for another profile, edge or gateway."""
         if routing.climbs:
-            return tuple(routing.addresses) if self._climbed.carries(epoch, name) else ()
+            tree = (c for c, address in routing.addresses.items() if isinstance(address, Overlay))
+            return tuple(tree) if self._climbed.carries(epoch, name) else ()
         same = (
             routing.profiles.get(name) == subscription.profile.text
             and routing.edges.get(name) == self.name
@@ -268,7 +291,7 @@ class Edge(Node):
                 channels = self._channels(name, subscription, routing, epoch)
                 wanted |= {routing.addresses[channel]: None for channel in channels}
                 if channels and routing.pulse is not None:
-                    wanted[routing.pulse] = None
+                    wanted |= dict.fromkeys(pulses_of(routing, channels))
         return wanted
 
     def _attach(self, now: float) -> None:
@@ -298,39 +321,98 @@ class Edge(Node):
         if not readers:
             self.counts["filtered by session"] += len(frame.messages) or 1
             return
+        if now < self._closed_until:
+            for reader in readers:
+                self._mind_closed(reader, frame.upto, now)
         routing = self.plans[frame.epoch]
-        opened = Opened(frame, routing)
+        columns = columns_in(frame.messages)
+        if columns is not None:
+            if not columns.is_whole():
+                self.counts["malformed columns"] += 1
+                return
+            self._take_columns(frame, columns, [reader for reader in readers if reader.takes_columns], now)
+            readers = [reader for reader in readers if not reader.takes_columns]
+        opened = Opened(frame, routing, self._message_tests(frame, readers))
         for reader in readers:
             at = self._climbed.start(frame.epoch, reader.subscription, frame.shard) if routing.climbs else 0
             reader.take(opened if frame.after >= at else Opened(_after(frame, at), routing), now, self.counts)
+            self._advance(reader, now)
+
+    def _message_tests(self, frame: Frame, readers: list[Reader]) -> MessageTests | None:
+        """One matcher for all who take a channel, where they are more than a few."""
+        if len(readers) < TOGETHER or not frame.messages:
+            return None
+        key = (frame.shard, frame.epoch, frame.channel)
+        if key not in self._matchers:
+            self._matchers[key] = MessageTests(reader.profile for reader in readers)
+        return self._matchers[key]
+
+    def _take_columns(self, frame: Frame, columns: Columns, readers: list[Reader], now: float) -> None:
+        """One matcher over all subscriptions looks at the rows once; each reader gets those that it wants."""
+        from narrowcast.deliver.routing.table_tests import TableTests  # only who has columns needs Arrow
+
+        routing = self.plans[frame.epoch]
+        if self._tests is None:
+            profiles = {each.profile.text: each.profile for each in self.subscriptions.values()}
+            self._tests = ({text: k for k, text in enumerate(profiles)}, TableTests(list(profiles.values())))
+        numbers, tests = self._tests
+        found = tests(columns.batch) if readers else []
+        way = way_of(routing, frame.channel)
+        for reader in readers:
+            rows = columns.select(found[numbers[reader.profile.text]])
+            at = self._climbed.start(frame.epoch, reader.subscription, frame.shard) if routing.climbs else 0
+            if frame.after < at:
+                rows = rows.part(rows.upto(at), len(rows))
+            part = frame if frame.after >= at else replace(frame, after=min(at, frame.upto))
+            reader.take_columns(part, rows, way, now, self.counts)
             self._advance(reader, now)
 
     def _feel(self, pulse: Pulse, now: float) -> None:
         for subscription in self.subscriptions.values():
             reader = subscription.readers.get(pulse.shard)
             if reader is not None and pulse.epoch in reader.taken:
-                reader.feel(pulse, now)
+                reader.feel(pulse, self.plans[pulse.epoch], now)
                 self._advance(reader, now)
 
     def _advance(self, reader: Reader, now: float) -> None:
         """Hand over what the channels have made certain, and see whether something is missing."""
         subscription = self.subscriptions[reader.subscription]
         upto = reader.reach()
+        if upto > reader.mark and reader.hole < now:
+            self._mind_lateness(reader.hole, now)
         if upto > reader.mark and subscription.credit != 0:
             self._hand(subscription, reader, reader.held_upto(upto), upto)
-        if len(reader.held) > self.settings.most_held:
+        if reader.holds() > self.settings.most_held:
             self.counts["blinded"] += 1
             reader.go_blind()
         self._mind_lag(subscription, reader, now)
         self._plan_read(reader, now)
 
-    def _hand(self, subscription: _Subscription, reader: Reader, wanted: list[Message], upto: int) -> None:
-        messages = reader.pass_on(wanted, upto, subscription.credit)
-        if messages:
-            subscription.spend(len(messages))
+    def _hand(self, subscription: _Subscription, reader: Reader, wanted: list[Any], upto: int) -> None:
+        items = reader.pass_on(wanted, upto, subscription.credit)
+        if items:
+            count = n_messages(items)
+            subscription.spend(count)
             reader.told = reader.mark
-            self.counts["delivered"] += len(messages)
-            self._do(Deliver(reader.subscription, reader.shard, tuple(messages), reader.mark))
+            self.counts["delivered"] += count
+            self._deliver(reader, items)
+
+    def _deliver(self, reader: Reader, items: list[Any]) -> None:
+        """Messages that follow each other together, columns by themselves; the last says how far all of it gets."""
+        runs: list[Sequence[tuple[int, bytes]]] = []
+        if are_messages(items):
+            runs.append(tuple(items))
+        else:
+            from narrowcast.deliver.wire.columns import ColumnRows
+
+            for single, some in groupby(items, key=lambda item: type(item) is tuple):
+                if single:
+                    runs.append(tuple(some))
+                else:
+                    runs += map(ColumnRows, some)
+        for messages in runs[:-1]:
+            self._do(Deliver(reader.subscription, reader.shard, messages, messages[-1][0]))
+        self._do(Deliver(reader.subscription, reader.shard, runs[-1], reader.mark))
 
     def _on_consumed(self, event: Consumed, now: float) -> None:
         subscription = self.subscriptions.get(event.subscription)
@@ -338,6 +420,21 @@ class Edge(Node):
             subscription.credit += event.messages
             for reader in subscription.readers.values():
                 self._advance(reader, now)
+
+    def _mind_lateness(self, since: float, now: float) -> None:
+        """Frames have come, so long after the first word of them: twice that is waited for others.
+
+        A machine that is busy, or a long way, makes frames late without losing any. Reading the log would only add to
+        the load.
+        """
+        self.grace = max(self.grace, min(2 * (now - since), self.settings.most_grace))
+
+    def _mind_closed(self, reader: Reader, upto: int, now: float) -> None:
+        """Whether the log was read in vain: the frame that was missing comes after all."""
+        if upto <= reader.mark and reader.closed < NEVER:
+            self.counts["read in vain"] += 1
+            self._mind_lateness(reader.closed, now)
+            reader.closed = NEVER
 
     def _mind_lag(self, subscription: _Subscription, reader: Reader, now: float) -> None:
         """A subscriber that takes nothing and has fallen too far behind is told what it will not get."""
@@ -366,15 +463,21 @@ class Edge(Node):
             due = min(reader.read_at, now + s.tail)
         elif reader.head > reader.mark:
             reader.hole = min(reader.hole, now)
-            due = reader.hole + s.grace
+            due = reader.hole + (2 if reader.asked == reader.hole else 1) * self.grace
         else:
             due = min(reader.heard + s.patience, reader.checked + s.trust)
         reader.read_at = due
         self._read_due = min(self._read_due, due)
 
     def _read(self, reader: Reader, now: float) -> None:
-        """Ask the log for what is missing, or for whatever is new."""
+        """Ask the log for what is missing, or for whatever is new; but a relay of the site first, if there is one."""
         subscription = self.subscriptions[reader.subscription]
+        beyond = reader.missing_before() if self._covered(reader) else None
+        unasked = not reader.reading and reader.asked != reader.hole
+        if beyond is not None and unasked and self._ask_relay(reader, beyond):
+            reader.asked = reader.hole
+            reader.read_at = max(now, reader.hole + self.grace) + self.grace
+            return
         self._asked.pop(reader.reading, None)
         request = reader.reading = self._request()
         self._asked[request] = (reader.subscription, reader.shard)
@@ -384,12 +487,32 @@ class Edge(Node):
             return
         at = sequence_of(reader.mark)
         after = at if reader.mark == end_of(at) else at - 1
-        beyond = reader.missing_before() if self._covered(reader) else None
         upto = None if beyond is None else sequence_of(beyond)
+        first = self._reads.setdefault((reader.shard, after, upto), request)
+        if first != request:  # another subscription asks for the same at this moment
+            self._sharing.setdefault(first, []).append(request)
+            return
         self.counts["repairs" if beyond is not None else "reads"] += 1
         self._do(Read(request, reader.shard, after, upto, self.settings.read_most))
 
+    def _ask_relay(self, reader: Reader, beyond: int) -> bool:
+        """Ask for frames of a site's channels that have not come; whether there was anybody to ask."""
+        asked = False
+        for epoch, channels in sorted(reader.taken.items()):
+            routing = self.plans[epoch]
+            for channel in sorted(channels) if routing.relayed else ():
+                relay, after = routing.relay_of(channel), reader.ends.get(epoch, {}).get(channel, reader.mark)
+                if relay and after < beyond and generation_of(sequence_of(after)) == generation_of(sequence_of(beyond)):
+                    self._do(Send(site_asks(relay), lacking(Frame(reader.shard, channel, epoch, after, beyond))))
+                    asked = True
+        self.counts["asked"] += asked
+        return asked
+
     def _on_read(self, event: WasRead, now: float) -> None:
+        for request in (event.request, *self._sharing.pop(event.request, ())):
+            self._take_read(replace(event, request=request), now)
+
+    def _take_read(self, event: WasRead, now: float) -> None:
         name, shard = self._asked.pop(event.request, ("", event.shard))
         subscription = self.subscriptions.get(name)
         if subscription is None or shard not in subscription.readers:
@@ -405,8 +528,10 @@ class Edge(Node):
         upto = end_of(event.upto)
         full = len(event.entries) >= self.settings.read_most
         if end_of(event.after) <= reader.mark < upto and subscription.credit != 0:
+            if self._covered(reader) and reader.hole < NEVER:
+                reader.closed, self._closed_until = reader.hole, now + 2 * self.settings.most_grace
             wanted = reader.from_log(event.entries)
-            self.counts["repaired"] += len(wanted)
+            self.counts["repaired"] += n_messages(wanted)
             self._hand(subscription, reader, wanted, upto)
         if not full:
             reader.heard = reader.checked = now
@@ -417,11 +542,15 @@ class Edge(Node):
             reader.read_at = self._read_due = now
 
     def _on_failed(self, event: Failed, now: float) -> None:
-        name, shard = self._asked.pop(event.request, ("", 0))
+        for request in (event.request, *self._sharing.pop(event.request, ())):
+            self._take_failed(request, now)
+
+    def _take_failed(self, request: int, now: float) -> None:
+        name, shard = self._asked.pop(request, ("", 0))
         subscription = self.subscriptions.get(name)
         if subscription is not None and shard in subscription.readers:
             reader = subscription.readers[shard]
-            if event.request == reader.reading:
+            if request == reader.reading:
                 reader.reading = 0
                 reader.read_at = now + self.settings.tail
                 self._read_due = min(self._read_due, reader.read_at)
@@ -441,6 +570,7 @@ class Edge(Node):
 
     def _read_all(self, now: float) -> None:
         readers = [reader for each in self.subscriptions.values() for reader in each.readers.values()]
+        self._reads.clear()
         for reader in readers:
             if now >= reader.read_at:
                 self._read(reader, now)
@@ -449,6 +579,7 @@ class Edge(Node):
     def _report(self, now: float) -> None:
         """Tell positions that moved without a message, drop what is drained, and register again now and then."""
         self._report_at = now + self.settings.report if self.subscriptions else NEVER
+        self.grace = max(self.settings.grace, 0.95 * self.grace)
         for name, subscription in self.subscriptions.items():
             for reader in subscription.readers.values():
                 if reader.told < reader.mark:
@@ -461,6 +592,26 @@ class Edge(Node):
 
     def _next_wake(self, now: float) -> float:
         return min(self._beat_at, self._locate_at, self._attach_at, self._read_due, self._report_at)
+
+
+def lacking(frame: Frame) -> Attach:
+    """What to tell a relay of frames that have not come: an attachment by their stretch.
+
+    Not an empty frame of that stretch: whoever got hold of one would take it for the claim that there is nothing.
+
+    >>> lacked(lacking(Frame(0, 7, 1, 5, 9)))
+    Frame(shard=0, channel=7, epoch=1, after=5, upto=9, messages=())
+    """
+    return Attach(f"{frame.shard} {frame.after} {frame.upto}", frame.epoch, frame.channel)
+
+
+def lacked(attach: Attach) -> Frame | None:
+    """The stretch that `lacking` told of; None for any other attachment."""
+    try:
+        shard, after, upto = (int(number) for number in attach.edge.split())
+    except ValueError:
+        return None
+    return Frame(shard, attach.channel, attach.epoch, after, upto)
 
 
 def _after(frame: Frame, at: int) -> Frame:

@@ -102,6 +102,16 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishColumns:
+    """The same for messages as columns: the `count` rows of the record batch that `data` is."""
+
+    token: int
+    shard: int
+    count: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Subscribe:
     """The application wants what `profile` matches.
 
@@ -155,6 +165,7 @@ Event = (
     | Written
     | Refused
     | Publish
+    | PublishColumns
     | Subscribe
     | Unsubscribe
     | Consumed

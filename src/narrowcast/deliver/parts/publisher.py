@@ -6,9 +6,9 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from narrowcast.deliver.parts.effects import Acked, Append, Rejected, Unsure
-from narrowcast.deliver.parts.events import Appended, Failed, Publish, Tick
+from narrowcast.deliver.parts.events import Appended, Failed, Publish, PublishColumns, Tick
 from narrowcast.deliver.parts.part import NEVER, Part
-from narrowcast.deliver.wire import MOST_PAYLOAD, Batch, encode_entry
+from narrowcast.deliver.wire import MOST_PAYLOAD, Batch, ColumnBatch, encode_entry
 from narrowcast.deliver.wire.entry import publisher_bytes
 from narrowcast.deliver.wire.place import MOST
 from narrowcast.errors import InputError
@@ -18,15 +18,18 @@ EARLIER = "it is unknown whether an earlier try of the same messages got through
 
 @dataclass(frozen=True, slots=True)
 class PublisherSettings:
-    """`linger`: how long a message waits for company. `window`: how long the log knows repeats, less a margin.
+    """`linger`: how long a message waits for company, where none is under way: what comes meanwhile is the next batch.
 
-    `most_payload`: of one message, which may be an entry of its own beyond `most_bytes`.
+    `window`: how long the log knows repeats, less a margin.
+    `most_payload`: of one message, which may be an entry of its own beyond `most_bytes`. `most_columns`: bytes of
+    columns, which have an entry for themselves.
     """
 
     most_messages: int = 1024
     most_bytes: int = 256 << 10
     most_payload: int = MOST_PAYLOAD
-    linger: float = 0.002
+    most_columns: int = 512 << 10
+    linger: float = 0.0
     retry: float = 0.25
     window: float = 60.0
 
@@ -47,7 +50,7 @@ class _Sent:
 class _Line:
     """The messages of one shard that are not acknowledged yet."""
 
-    waiting: deque[Publish] = field(default_factory=deque)
+    waiting: deque[Publish | PublishColumns] = field(default_factory=deque)
     messages: int = 0
     bytes: int = 0
     due: float = NEVER
@@ -68,7 +71,12 @@ class Publisher(Part):
         self._lines: dict[int, _Line] = {}
         self._asked: dict[int, int] = {}  # the shard of each open request
         self._number = 0
-        self._handlers |= {Publish: self._on_publish, Appended: self._on_appended, Failed: self._on_failed}
+        self._handlers |= {
+            Publish: self._on_publish,
+            PublishColumns: self._on_columns,
+            Appended: self._on_appended,
+            Failed: self._on_failed,
+        }
 
     def _on_publish(self, event: Publish, now: float) -> None:
         if not 0 < len(event.payloads) <= MOST:
@@ -81,8 +89,19 @@ class Publisher(Part):
         line.messages += len(event.payloads)
         line.bytes += sum(map(len, event.payloads))
         line.due = min(line.due, now + self.settings.linger)
-        if line.messages >= self.settings.most_messages or line.bytes >= self.settings.most_bytes:
+        if now >= line.due or line.messages >= self.settings.most_messages or line.bytes >= self.settings.most_bytes:
             self._send(event.shard, line, now)
+
+    def _on_columns(self, event: PublishColumns, now: float) -> None:
+        """Columns need not wait for company."""
+        size, most = len(event.data), self.settings.most_payload
+        if not 0 < event.count <= MOST:
+            raise InputError(f"a batch must have 1 to {MOST} messages, got {event.count}", name="messages")
+        if size > most:
+            raise InputError(f"columns must be at most {most} bytes, got {size}", name="message", got=size)
+        line = self._lines.setdefault(event.shard, _Line())
+        line.waiting.append(event)
+        self._send(event.shard, line, now)
 
     def _on_appended(self, event: Appended, now: float) -> None:
         shard = self._asked.pop(event.request, None)
@@ -131,24 +150,37 @@ class Publisher(Part):
     def _send(self, shard: int, line: _Line, now: float) -> None:
         if line.sent is not None:
             return
+        first = line.waiting[0]
+        if isinstance(first, PublishColumns):
+            line.waiting.popleft()
+            entry: Batch | ColumnBatch = ColumnBatch(self.name, self._number, first.count, first.data)
+            tokens = [(first.token, 0)]
+        else:
+            entry, tokens = self._gathered(line)
+        line.due = now if line.waiting else NEVER
+        line.sent = _Sent(encode_entry(entry), f"{self.name}-{self._number}", tuple(tokens), now, now)
+        self._number += 1
+        self._append(shard, line.sent, now)
+
+    def _gathered(self, line: _Line) -> tuple[Batch, list[tuple[int, int]]]:
+        """Messages that wait, up to columns: as many as an entry may have."""
         payloads: list[bytes] = []
         tokens = []
         size = 0
         while line.waiting:
-            more = line.waiting[0].payloads
-            size += sum(map(len, more))
-            too_much = len(payloads) + len(more) > self.settings.most_messages or size > self.settings.most_bytes
-            if payloads and too_much:
+            next_ = line.waiting[0]
+            if isinstance(next_, PublishColumns):
                 break
-            tokens.append((line.waiting.popleft().token, len(payloads)))
-            payloads += more
+            size += sum(map(len, next_.payloads))
+            too_much = len(payloads) + len(next_.payloads) > self.settings.most_messages
+            if payloads and (too_much or size > self.settings.most_bytes):
+                break
+            line.waiting.popleft()
+            tokens.append((next_.token, len(payloads)))
+            payloads += next_.payloads
         line.messages -= len(payloads)
         line.bytes -= sum(map(len, payloads))
-        line.due = now if line.waiting else NEVER
-        batch = Batch(self.name, self._number, tuple(payloads))
-        line.sent = _Sent(encode_entry(batch), f"{self.name}-{self._number}", tuple(tokens), now, now)
-        self._number += 1
-        self._append(shard, line.sent, now)
+        return Batch(self.name, self._number, tuple(payloads)), tokens
 
     def _append(self, shard: int, sent: _Sent, now: float) -> None:
         sent.again = now + self.settings.retry

@@ -5,30 +5,64 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from narrowcast.deliver.parts.coverage import Coverage
 from narrowcast.deliver.parts.part import NEVER
+from narrowcast.deliver.routing.message_tests import MessageTests
 from narrowcast.deliver.routing.routing import Routing
-from narrowcast.deliver.transport import Entry
-from narrowcast.deliver.wire import Batch, Frame, Malformed, Pulse, decode_entry, decode_payloads, place
+from narrowcast.deliver.transport import Entry, Unicast
+from narrowcast.deliver.wire import (
+    END,
+    Batch,
+    ColumnBatch,
+    Frame,
+    Malformed,
+    Pulse,
+    decode_entry,
+    decode_payloads,
+    place,
+)
 from narrowcast.deliver.wire.frame import NO_FLOW
 from narrowcast.profiles import Profile
 from narrowcast.profiles.possible import certain, possible
 from narrowcast.profiles.predicate import predicate
 
+if TYPE_CHECKING:
+    from narrowcast.deliver.wire.columns import Columns
+
 Message = tuple[int, bytes]
+# What is handed over, in lists of items in order: a Message, or Columns, the rows of one entry.
+
+
+def way_of(routing: Routing, channel: int) -> str:
+    """How what comes by a channel is counted."""
+    if channel in routing.rest:
+        return "came by rest"
+    return "came by unicast" if isinstance(routing.addresses[channel], Unicast) else "came by channel"
 
 
 NO, PERHAPS, YES = 0, 1, 2  # what a message's flow alone says about a profile
 
 
 class Opened:
-    """A frame being looked at by several readers: each message is decoded at most once, and only if one must know."""
+    """A frame being looked at by several readers: each message is decoded at most once, and only if one must know.
 
-    def __init__(self, frame: Frame, routing: Routing) -> None:
-        self.frame, self.routing = frame, routing
+    With `tests` over the profiles of all of them, each is tested at most once, too.
+    """
+
+    def __init__(self, frame: Frame, routing: Routing, tests: MessageTests | None = None) -> None:
+        self.frame, self.routing, self.tests = frame, routing, tests
         self._decoded: dict[int, dict[str, Any] | Malformed] = {}
+        self._wanted: dict[int, set[str]] = {}
+
+    def wanted(self, indices: Sequence[int], tests: MessageTests) -> list[set[str]]:
+        """The profiles that match each of some messages, by their texts."""
+        known = self._wanted
+        unknown = [index for index in indices if index not in known]
+        for index, message in zip(unknown, self.messages(unknown), strict=True):
+            known[index] = set() if isinstance(message, Malformed) else tests(message)
+        return [known[index] for index in indices]
 
     def messages(self, indices: Sequence[int]) -> list[dict[str, Any] | Malformed]:
         """What is in some of the frame's messages."""
@@ -48,10 +82,13 @@ class Opened:
 class Reader:
     """Everything that matches up to `mark` has been handed over; nothing after it has.
 
-    `taken` says for each epoch which channels carry all that this subscription wants. `held` is what
-    has come in beyond the mark, `seen` what has been claimed for each (epoch, channel). A reader that
-    is `blind` takes nothing from channels, because it could not hold it; it reads the log.
+    `taken` says for each epoch which channels carry all that this subscription wants. `held` is what has come in beyond
+    the mark, `columns` what has come in as columns, by entry, `seen` what has been claimed for each (epoch, channel). A
+    reader that is `blind` takes nothing from channels, because it could not hold it; it reads the log. One that does
+    not take columns gets their rows as messages one by one.
     """
+
+    takes_columns: ClassVar[bool] = True
 
     subscription: str
     shard: int
@@ -59,6 +96,7 @@ class Reader:
     mark: int
     taken: dict[int, frozenset[int]] = field(default_factory=dict)
     held: dict[int, bytes] = field(default_factory=dict)
+    columns: dict[int, list[Columns]] = field(default_factory=dict)
     seen: dict[tuple[int, int], Coverage] = field(default_factory=dict)
     furthest: int = 0  # nothing held lies beyond
     blind: bool = False
@@ -66,6 +104,8 @@ class Reader:
     heard: float = 0.0  # when a claim last came in, or the log was last read to its end
     checked: float = 0.0  # when the log was last read to its end
     hole: float = NEVER  # since when something is missing
+    asked: float = 0.0  # the hole for which a relay was asked
+    closed: float = NEVER  # since when there was the hole that the log closed last
     reading: int = 0  # the open request to the log
     read_at: float = NEVER
     told: int = 0  # the position the application was last told
@@ -99,25 +139,51 @@ class Reader:
                 asked.append(index)
             else:
                 by_flow += 1
-        for index, message in zip(asked, opened.messages(asked), strict=True):
-            if self._wants(message):
-                at, _, payload = frame.messages[index]
-                held[at] = payload
+        for index in self._matching(opened, asked):
+            at, _, payload = frame.messages[index]
+            held[at] = payload
         came = len(held) - before
-        way = "came by rest" if frame.channel in opened.routing.rest else "came by channel"
+        way = way_of(opened.routing, frame.channel)
         by_profile = len(frame.messages) - repeated - by_flow - came
         filtered = (("filtered by flow", by_flow), ("filtered by profile", by_profile))
         for what, n in (("repeated", repeated), (way, came), *filtered):
             if n:
                 counts[what] += n
 
-    def feel(self, pulse: Pulse, now: float) -> None:
-        """The heartbeats of all channels: those taken are claimed, each from where it last spoke."""
+    def take_columns(self, frame: Frame, rows: Columns, way: str, now: float, counts: Counter[str]) -> None:
+        """A frame of columns of a channel this subscription takes, and those of its rows that it wants."""
+        self.heard, self.head = now, max(self.head, frame.upto)
+        if self.blind or frame.upto <= self.mark:
+            return
+        self.claim(frame.epoch, frame.channel, frame.after, frame.upto)
+        self.furthest = max(self.furthest, frame.upto)
+        new = rows.part(rows.upto(self.mark), len(rows))
+        if len(new) and rows.base in self.columns:
+            new = new.without(self.columns[rows.base])
+        if len(new):
+            self.columns.setdefault(rows.base, []).append(new)
+        counts[way] += len(new)
+        counts["repeated"] += len(rows) - len(new)
+        counts["filtered by profile"] += len(frame.messages) - len(rows)
+
+    def holds(self) -> int:
+        """How many messages are held."""
+        return len(self.held) + sum(len(rows) for parts in self.columns.values() for rows in parts)
+
+    def feel(self, pulse: Pulse, routing: Routing, now: float) -> None:
+        """The heartbeats of all channels of a sender: those taken are claimed, each from where it last spoke.
+
+        A relay names at least one of its channels, and so is known by them.
+        """
         self.heard, self.head = now, max(self.head, pulse.upto)
         if self.blind or pulse.upto <= self.mark:
             return
         lately = dict(pulse.lately)
-        for channel in self.taken[pulse.epoch]:
+        taken: Iterable[int] = self.taken[pulse.epoch]
+        if routing.relayed:
+            sender = routing.sent_by.get(routing.relay_of(pulse.lately[0][0]) if lately else "", {})
+            taken = [channel for channel in taken if channel in sender]
+        for channel in taken:
             self.claim(pulse.epoch, channel, lately.get(channel, pulse.after), pulse.upto)
 
     def claim(self, epoch: int, channel: int, after: int, upto: int) -> None:
@@ -160,9 +226,9 @@ class Reader:
 
     # The second way: the log.
 
-    def from_log(self, entries: Iterable[Entry]) -> list[Message]:
-        """What of these entries is wanted and not yet handed over. Needs no plan."""
-        found: list[Message] = []
+    def from_log(self, entries: Iterable[Entry]) -> list[Any]:
+        """What of these entries is wanted and not yet handed over, as items in order. Needs no plan."""
+        found: list[Any] = []
         for entry in entries:
             batch = decode_entry(entry.data)
             if isinstance(batch, Batch):
@@ -171,19 +237,33 @@ class Reader:
                     at = place(entry.sequence, index)
                     if at > self.mark and self._wants(message):
                         found.append((at, payload))
+            elif isinstance(batch, ColumnBatch):
+                found += self._columns_from_log(entry.sequence, batch)
         return found
+
+    def _columns_from_log(self, sequence: int, batch: ColumnBatch) -> list[Any]:
+        from narrowcast.deliver.parts.reader_columns import wanted_rows  # only who has columns needs Arrow
+
+        rows = wanted_rows(self.profile if self.takes_columns else None, sequence, batch)
+        if rows is None:
+            return []
+        rows = rows.part(rows.upto(self.mark), len(rows))
+        if self.takes_columns:
+            return [rows] if len(rows) else []
+        return [(at, payload) for at, _, payload in rows]
 
     # Either way.
 
-    def pass_on(self, wanted: list[Message], upto: int, credit: int | None) -> list[Message]:
+    def pass_on(self, wanted: list[Any], upto: int, credit: int | None) -> list[Any]:
         """Move the mark to `upto`, or as far as the credit goes, and return what to hand over."""
-        if credit is not None and len(wanted) > credit:
-            wanted = wanted[:credit]
-            upto = wanted[-1][0] if wanted else self.mark
+        if credit is not None and n_messages(wanted) > credit:
+            wanted = _first(wanted, credit)
+            upto = _end(wanted[-1]) if wanted else self.mark
         self.mark = upto
-        if self.held:
+        if self.held or self.columns:
             whole = self.furthest <= upto
             self.held = {} if whole else {at: payload for at, payload in self.held.items() if at > upto}
+            self.columns = {} if whole or not self.columns else _beyond(self.columns, upto)
         self._move_ends(upto)
         self.hole = NEVER
         return wanted
@@ -197,8 +277,12 @@ class Reader:
                     seen.forget(upto)
                     ends[channel] = seen.reach(upto)
 
-    def held_upto(self, upto: int) -> list[Message]:
-        """What is held up to a place, in order; mostly all of it."""
+    def held_upto(self, upto: int) -> list[Any]:
+        """What is held up to a place, as items in order; mostly all of it."""
+        if self.columns:
+            from narrowcast.deliver.parts.reader_columns import in_order
+
+            return in_order({at: payload for at, payload in self.held.items() if at <= upto}, self.columns, upto)
         if self.furthest <= upto:
             return sorted(self.held.items())
         return sorted((at, payload) for at, payload in self.held.items() if at <= upto)
@@ -206,7 +290,7 @@ class Reader:
     def go_blind(self) -> None:
         """Too much to hold: let go of everything and read it from the log when its time comes."""
         self.blind = True
-        self.held, self.seen, self.ends = {}, {}, {}
+        self.held, self.columns, self.seen, self.ends = {}, {}, {}, {}
 
     def take_channels(self, taken: Mapping[int, frozenset[int]]) -> None:
         """The channels of each epoch from now on. Claims for others no longer matter."""
@@ -219,6 +303,14 @@ class Reader:
 
     def _wants(self, message: dict[str, Any] | Malformed) -> bool:
         return not isinstance(message, Malformed) and self.test(message)
+
+    def _matching(self, opened: Opened, asked: list[int]) -> list[int]:
+        """Which of some messages of a frame this subscription wants."""
+        if opened.tests is None:
+            found = zip(asked, opened.messages(asked), strict=True)
+            return [index for index, message in found if self._wants(message)]
+        text = self.profile.text
+        return [i for i, texts in zip(asked, opened.wanted(asked, opened.tests), strict=True) if text in texts]
 
     def _verdicts(self, opened: Opened) -> dict[int, int]:
         """What the flows of a frame say, by their numbers; each is asked once per plan."""
@@ -236,3 +328,41 @@ class Reader:
         if certain(expression, flow, key):
             return YES
         return PERHAPS if possible(expression, flow, key) else NO
+
+
+def n_messages(items: Sequence[Any]) -> int:
+    """How many messages items are."""
+    return len(items) if are_messages(items) else sum(1 if type(item) is tuple else len(item) for item in items)
+
+
+def are_messages(items: Sequence[Any]) -> bool:
+    """Whether all items are messages one by one."""
+    return {tuple}.issuperset(map(type, items))
+
+
+def _first(items: list[Any], n: int) -> list[Any]:
+    """Items of the first n messages."""
+    found: list[Any] = []
+    for item in items:
+        if n <= 0:
+            break
+        found.append(item if type(item) is tuple else item.part(0, min(n, len(item))))
+        n -= 1 if type(item) is tuple else len(item)
+    return found
+
+
+def _end(item: Any) -> int:
+    """The place of an item's last message."""
+    end: int = item[0] if type(item) is tuple else item.last
+    return end
+
+
+def _beyond(columns: Mapping[int, list[Columns]], upto: int) -> dict[int, list[Columns]]:
+    """What of columns lies beyond a place."""
+    found = {}
+    for base, parts in columns.items():
+        if base + END > upto:
+            kept = [part for each in parts if len(part := each.part(each.upto(upto), len(each)))]
+            if kept:
+                found[base] = kept
+    return found

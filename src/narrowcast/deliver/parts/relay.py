@@ -8,11 +8,14 @@ messages that could be found, none of them, it would claim that there were none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast, overload
+from typing import TYPE_CHECKING, overload
 from zlib import crc32
 
 from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode
-from narrowcast.deliver.wire.frame import DATA, HEAD, MAGIC, MOST_BYTES, VERSION, WHOLE, Message
+from narrowcast.deliver.wire.frame import COLUMNS, DATA, HEAD, MAGIC, MOST_BYTES, VERSION, WHOLE, Message
+
+if TYPE_CHECKING:
+    from narrowcast.deliver.wire.columns import Columns
 
 
 class Unopened(Sequence[Message]):
@@ -21,7 +24,7 @@ class Unopened(Sequence[Message]):
     def __init__(self, data: bytes, count: int) -> None:
         self.data, self._count = data, count
         self.sent = data  # as it came in and goes out: sealed
-        self._found: tuple[Message, ...] | None = None
+        self._found: Sequence[Message] | None = None
 
     def __len__(self) -> int:
         return self._count if self._found is None else len(self._found)
@@ -44,13 +47,26 @@ class Unopened(Sequence[Message]):
             frame = decode(self.data)
             if not isinstance(frame, Frame):
                 return False
+            columns = columns_in(frame.messages)
+            if columns is not None and not columns.is_whole():
+                return False
             self._found = frame.messages
         return True
 
-    def _open(self) -> tuple[Message, ...]:
+    def _open(self) -> Sequence[Message]:
         if not self.is_whole() or self._found is None:
             raise ValueError("the frame is damaged")
         return self._found
+
+
+def columns_in(messages: Sequence[Message]) -> Columns | None:
+    """The columns that a frame's messages are, if they are; of a frame that was not opened, once it is known whole."""
+    found = messages._found if isinstance(messages, Unopened) else messages
+    if found is None or isinstance(found, tuple | list):
+        return None
+    from narrowcast.deliver.wire.columns import Columns  # only who has columns needs Arrow
+
+    return found if isinstance(found, Columns) else None
 
 
 def glance(data: bytes) -> Frame | Attach | Pulse | Malformed:
@@ -62,11 +78,10 @@ def glance(data: bytes) -> Frame | Attach | Pulse | Malformed:
     >>> frame.channel, len(frame.messages), tuple(frame.messages) == decode(data).messages
     (7, 1, True)
     """
-    if not HEAD.size <= len(data) <= MOST_BYTES or data[3] != DATA:
+    if not HEAD.size <= len(data) <= MOST_BYTES or data[3] not in (DATA, COLUMNS):
         return decode(data)
     magic, version, _, _, epoch, channel, _, shard, born, after, upto, count = HEAD.unpack_from(data)
     if magic != MAGIC or version != VERSION or after > upto or crc32(data) != WHOLE:
         return decode(data)
-    messages = cast(tuple[Message, ...], Unopened(data, count))
     base = born << 64
-    return Frame(shard, channel, epoch, after | base, upto | base, messages)
+    return Frame(shard, channel, epoch, after | base, upto | base, Unopened(data, count))

@@ -8,8 +8,9 @@ that was not true before; what it sends twice is dropped at the edges.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.effects import Lookup, Read, Send, Write
@@ -20,6 +21,7 @@ from narrowcast.deliver.routing.routing import Routing, nothing
 from narrowcast.deliver.transport import Address, Entry
 from narrowcast.deliver.wire import (
     Batch,
+    ColumnBatch,
     Frame,
     Malformed,
     Marker,
@@ -30,8 +32,19 @@ from narrowcast.deliver.wire import (
     generation_of,
     place,
 )
-from narrowcast.deliver.wire.frame import FRAME_BYTES, MESSAGE_BYTES, MOST_BYTES, Message
+from narrowcast.deliver.wire.frame import (
+    COLUMNS_BYTES,
+    FRAME_BYTES,
+    MESSAGE_BYTES,
+    MOST_BYTES,
+    ROW_BYTES,
+    Message,
+)
 from narrowcast.errors import NarrowcastError
+
+if TYPE_CHECKING:
+    from narrowcast.deliver.routing.table_routes import TableRoutes
+    from narrowcast.deliver.wire.columns import Columns
 
 # A pulse also says what the ones before it said, so that a few of them may be lost.
 MEMORY = 4
@@ -43,12 +56,14 @@ MOST_LATELY = 50_000  # channels in one pulse; it must fit into one message
 class SourceSettings:
     """`most_messages` is the aggregation h, `most_bytes` keeps a frame within one packet.
 
+    `most_columns`: bytes of a frame of columns, which carriers cut into packets as reliably as they carry them.
     `linger`: how long messages wait for company. An edge that takes several channels waits until those that had
     none are told so: at once, unless that was done less than `settle` ago. `heartbeat`: when nothing happens.
     """
 
     most_messages: int = 64
     most_bytes: int = 1200
+    most_columns: int = 60_000
     linger: float = 0.0
     settle: float = 0.002
     heartbeat: float = 0.25
@@ -67,6 +82,7 @@ class _Lane:
     claimed: int
     waiting: list[Message] = field(default_factory=list)
     size: int = FRAME_BYTES  # of the frame that waits
+    ours: bool = True  # to send
 
 
 class Source(Node):
@@ -75,14 +91,24 @@ class Source(Node):
     role = "source"
     sender = True
 
-    def __init__(self, name: str, shard: int, settings: SourceSettings | None = None, *, beat: float = 1.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        shard: int,
+        settings: SourceSettings | None = None,
+        *,
+        gateway: str | None = None,
+        beat: float = 1.0,
+    ) -> None:
+        """`gateway`: send only what enters at this broker, as one of several sources of a network does."""
         super().__init__(name, beat=beat)
-        self.shard = shard
+        self.shard, self.gateway = shard, gateway
         self.settings = settings or SourceSettings()
         self.sequence = -1  # everything up to this entry has been looked at; −1: not known yet
         self.in_force = 0
         self._routing: Routing | None = None  # None: the plan in force has not come in yet
         self._lanes: dict[int, _Lane] = {}
+        self._table_routes: TableRoutes | None = None  # of the plan in force, once columns come along
         self._pulses: deque[int] = deque(maxlen=MEMORY)  # where the last few pulses ended
         self._saved = -1
         self._reading = 0
@@ -128,12 +154,35 @@ class Source(Node):
         """From here on the plan of `epoch` is in force. Until it is known, nothing can be said."""
         self.in_force = epoch
         self._routing = self._ready(self.plans.get(epoch)) if epoch else nothing()
-        begun = end_of(self.sequence)
-        addresses = self._routing.addresses if self._routing else {}
+        self._table_routes = None
+        begun = self._at
+        routing = self._routing
+        addresses = self._channels(routing) if routing else {}
         self._lanes = {channel: _Lane(channel, at, begun) for channel, at in sorted(addresses.items())}
+        for channel, lane in self._lanes.items():
+            lane.ours = routing is None or self._enters_here(channel, routing)
         self._pulses.clear()
         self._pulses.append(begun)
         self._join()
+
+    @property
+    def _at(self) -> int:
+        """The place up to which everything has been looked at."""
+        return end_of(max(self.sequence, 0))
+
+    def _channels(self, routing: Routing) -> Mapping[int, Address]:
+        """What there is to send: all but what relays send in their sites."""
+        return routing.sent_by[""]
+
+    def _enters_here(self, channel: int, routing: Routing) -> bool:
+        """Whether a channel is ours to send. What is true of the others we know as well: it is all in the log."""
+        if self.gateway is None:
+            return True
+        at = routing.enters_at(channel) or routing.enters_at(min(routing.addresses))
+        return at in (None, self.gateway)
+
+    def _pulse_at(self, routing: Routing) -> Address | None:
+        return routing.pulse
 
     def _ready(self, routing: Routing | None) -> Routing | None:
         """A plan with a profile that is none has no channels: everybody reads the log."""
@@ -165,7 +214,7 @@ class Source(Node):
         """Entries are gone from the log, and with them perhaps a marker: say nothing until the next one."""
         self.counts["truncated"] += 1
         self.sequence = sequence
-        self._routing, self._lanes = nothing(), {}
+        self._routing, self._lanes, self._table_routes = nothing(), {}, None
 
     def _take(self, entry: Entry) -> bool:
         """Deal with one entry; whether to go on, which needs the plan in force."""
@@ -174,6 +223,8 @@ class Source(Node):
         found = decode_entry(entry.data)
         if isinstance(found, Batch):
             self._route(entry.sequence, found.payloads)
+        elif isinstance(found, ColumnBatch):
+            self._route_columns(entry.sequence, found)
         elif isinstance(found, Malformed):
             self.counts[f"entry {found.reason}"] += 1
         self.sequence = entry.sequence
@@ -219,6 +270,46 @@ class Source(Node):
         if len(lane.waiting) >= self.settings.most_messages:
             self._send(lane, message[0])
 
+    def _route_columns(self, sequence: int, found: ColumnBatch) -> None:
+        """Send the rows of an entry to their channels, as columns."""
+        assert self._routing is not None
+        import numpy as np
+
+        from narrowcast.deliver.routing.table_routes import TableRoutes  # only who has columns needs Arrow
+        from narrowcast.deliver.wire.columns import Columns, decode_columns
+
+        batch = decode_columns(found.data, found.count)
+        if isinstance(batch, Malformed):
+            self.counts["entry columns"] += 1
+            return
+        if self._table_routes is None:
+            self._table_routes = TableRoutes(self._routing)
+        flows, routes = self._table_routes(batch)
+        whole = Columns(place(sequence, 0) - 1, np.arange(found.count), batch, found.data, flows)
+        for channel, rows in sorted(routes.items()):
+            lane = self._lanes.get(channel)
+            if lane is not None:
+                self._put_columns(lane, whole.select(rows))
+
+    def _put_columns(self, lane: _Lane, rows: Columns) -> None:
+        """What waits goes first. Rows go out at once, in as many frames as they need."""
+        if lane.waiting:
+            self._send(lane, rows.base)
+        size = COLUMNS_BYTES + ROW_BYTES * len(rows) + len(rows.data)
+        most = min(self.settings.most_columns, MOST_BYTES)
+        if size > most and len(rows) > 1:
+            step = max(1, min(len(rows) // 2, len(rows) * most // size))
+            for start in range(0, len(rows), step):
+                self._put_columns(lane, rows.part(start, start + step))
+        elif size > MOST_BYTES:
+            self._leave_out(lane, rows.first)
+        else:
+            if lane.ours:
+                frame = Frame(self.shard, lane.channel, self.in_force, lane.claimed, rows.last, rows)
+                self._do(Send(lane.address, frame))
+            lane.claimed = rows.last
+            self.counts["frames"] += 1
+
     def _leave_out(self, lane: _Lane, at: int) -> None:
         """A message that no frame can hold: claims end before it and go on behind it, so edges read it from the log."""
         self.counts["too large"] += 1
@@ -235,13 +326,14 @@ class Source(Node):
 
     def _send(self, lane: _Lane, upto: int) -> None:
         messages = tuple(lane.waiting)
-        self._do(Send(lane.address, Frame(self.shard, lane.channel, self.in_force, lane.claimed, upto, messages)))
+        if lane.ours:
+            self._do(Send(lane.address, Frame(self.shard, lane.channel, self.in_force, lane.claimed, upto, messages)))
         lane.claimed, lane.waiting, lane.size = upto, [], FRAME_BYTES
         self.counts["frames" if messages else "heartbeats"] += 1
 
     def _speak(self, upto: int, *, idle: bool = True) -> None:
         """Send what waits; and for channels without messages, if asked for, that there are none."""
-        pulse = self._routing.pulse if self._routing else None
+        pulse = self._pulse_at(self._routing) if self._routing else None
         for lane in self._lanes.values():
             if lane.waiting or (idle and pulse is None):
                 self._send(lane, upto)
@@ -264,7 +356,7 @@ class Source(Node):
     def _schedule(self, now: float, full: bool) -> None:
         s = self.settings
         self._read_at = now if full else now + s.poll
-        upto = end_of(self.sequence)
+        upto = self._at
         if any(lane.waiting for lane in self._lanes.values()):
             self._flush_at = min(self._flush_at, now + s.linger)
         if self._behind(upto):
@@ -275,12 +367,12 @@ class Source(Node):
 
     def _behind(self, upto: int) -> bool:
         """Whether some channel has not been spoken for so far."""
-        if self._routing is not None and self._routing.pulse is not None:
+        if self._routing is not None and self._pulse_at(self._routing) is not None:
             return bool(self._lanes) and self._pulses[-1] < upto
         return any(lane.claimed < upto for lane in self._lanes.values())
 
     def _timers(self, now: float) -> None:
-        upto = end_of(max(self.sequence, 0))
+        upto = self._at
         every = now >= self._beat_frames_at
         if every and now > self._fresh_until:
             self._beat_frames_at, every = now + self.settings.heartbeat, False
@@ -330,7 +422,8 @@ class Source(Node):
 
     def _wanted(self) -> dict[Address, None]:
         plans = [self.plans[n] for n in sorted(self.plans) if n >= self.in_force]
-        return {address: None for plan in plans for _, address in sorted(plan.addresses.items())}
+        channels = [(plan, c, a) for plan in plans for c, a in sorted(self._channels(plan).items())]
+        return {address: None for plan, channel, address in channels if self._enters_here(channel, plan)}
 
     def _next_wake(self, now: float) -> float:
         return min(self._beat_at, self._read_at, self._flush_at, self._settle_at, self._beat_frames_at, self._save_at)

@@ -27,6 +27,7 @@ from narrowcast.profiles.parsed import parsed
 from narrowcast.profiles.predicate import predicate
 
 ADDRESSES: dict[str, type[Address]] = {"multicast": Multicast, "overlay": Overlay, "unicast": Unicast, "link": Link}
+VIEW = b"view"  # before a part of a plan, with the checksum of the whole
 MOST_UNPACKED = 32 << 20  # bytes of JSON: a million flows
 KINDS = {type_: name for name, type_ in ADDRESSES.items()}
 
@@ -42,7 +43,8 @@ class Routing:
     `taken`, as `profiles`, `edges` and `gateways` have it. `filters` are the brokers that thin out frames. `climbs`:
     subscriptions are not listed; those at gateways of the tree climb it by themselves (`parts/climb.py`).
     `pulse` is where the heartbeats of all channels go together, for everybody; without it each channel
-    carries its own.
+    carries its own. `relayed` maps a channel of a site to the subscription of the relay that sends it, or to the
+    gateway where its messages enter and a source sends it straight; all others are sent by sources too.
     """
 
     addresses: Mapping[int, Address]
@@ -58,6 +60,7 @@ class Routing:
     filters: tuple[str, ...] = ()
     pulse: Address | None = None
     climbs: bool = False
+    relayed: Mapping[int, str] = field(default_factory=dict)
 
     @cached_property
     def _flow(self) -> dict[str, tuple[int, tuple[int, ...]]]:
@@ -105,6 +108,50 @@ class Routing:
     def address(self, channel: int) -> Address | None:
         return self.addresses.get(channel)
 
+    @cached_property
+    def sent_by(self) -> Mapping[str, Mapping[int, Address]]:
+        """The channels of every sender, by the relay's subscription; "" for those of the sources."""
+        found: dict[str, dict[int, Address]] = {"": {}}
+        for channel, address in sorted(self.addresses.items()):
+            found.setdefault(self.relay_of(channel), {})[channel] = address
+        return found
+
+    def relay_of(self, channel: int) -> str:
+        """The subscription of the relay that sends a channel; "" for one that sources send."""
+        relay = self.relayed.get(channel, "")
+        return relay if relay in self.edges else ""
+
+    def enters_at(self, channel: int) -> str | None:
+        """The broker beside which a source sends a channel; None: anywhere."""
+        address = self.addresses[channel]
+        return address.root if isinstance(address, Overlay) else self.relayed.get(channel)
+
+    def wanted_beyond(self, tree: Overlay, broker: str) -> frozenset[int]:
+        """The flows that relays at a broker of a tree, or below it, send on in their sites."""
+        known = self._wanted_beyond
+        if (tree, broker) not in known:
+            found, front = {broker}, [broker]
+            while front:
+                below = [child for child in tree.children(front.pop()) if child not in found]
+                found.update(below)
+                front += below
+            known[tree, broker] = frozenset().union(*(self._wanted_by.get(each, ()) for each in found))
+        return known[tree, broker]
+
+    @cached_property
+    def _wanted_beyond(self) -> dict[tuple[Overlay, str], frozenset[int]]:
+        return {}
+
+    @cached_property
+    def _wanted_by(self) -> dict[str, set[int]]:
+        found: dict[str, set[int]] = {}
+        for number, (_, channels) in enumerate(self.flows):
+            for channel in channels:
+                gateway = self.gateways.get(self.edges.get(self.relay_of(channel), ""))
+                if gateway is not None:
+                    found.setdefault(gateway, set()).add(number)
+        return found
+
     def to_bytes(self) -> bytes:
         """As the registry holds it: packed, for its values have a megabyte at most and plans may have 100,000 flows."""
         body = {name: getattr(self, name) for name in _PLAIN}
@@ -112,6 +159,7 @@ class Routing:
         body["pulse"] = None if self.pulse is None else [KINDS[type(self.pulse)], asdict(self.pulse)]
         body["audiences"] = None if self.audiences is None else self.audiences.to_json()
         body["content"] = {str(c): text for c, text in sorted(self.content.items())}
+        body["relayed"] = {str(c): relay for c, relay in sorted(self.relayed.items())}
         text = json.dumps(body, separators=(",", ":"), sort_keys=True).encode()
         if len(text) > MOST_UNPACKED:
             raise InfeasibleError(
@@ -123,7 +171,7 @@ class Routing:
     def from_bytes(cls, data: bytes) -> Routing:
         """What `to_bytes` made; ValueError for anything else, of which no more than `MOST_UNPACKED` is unpacked."""
         try:
-            found = cls._from_body(json.loads(_unpacked(data)))
+            found = cls._from_body(json.loads(_unpacked(data[8:] if data.startswith(VIEW) else data)))
         except (KeyError, TypeError, AttributeError, RecursionError, zlib.error) as error:
             raise ValueError(f"not a packed routing: {error!r:.100}") from None
         if not found._is_whole():
@@ -140,7 +188,7 @@ class Routing:
 
     def _is_whole(self) -> bool:
         """Whether everything is of its type, and every channel that is taken has an address."""
-        texts = (self.profiles, self.edges, self.gateways)
+        texts = (self.profiles, self.edges, self.gateways, self.relayed)
         lists = (self.rest, *self.taken.values(), *(channels for _, channels in self.flows))
         names = (*self.key, *self.filters, *self.content.values(), *(name for name, _ in self.flows))
         return (
@@ -167,6 +215,7 @@ class Routing:
             filters=tuple(body["filters"]),
             pulse=_address(*body["pulse"]) if body.get("pulse") else None,
             climbs=bool(body.get("climbs", False)),
+            relayed={int(c): relay for c, relay in body.get("relayed", {}).items()},
         )
 
 
@@ -190,6 +239,21 @@ def _address(kind: str, parts: dict[str, Any]) -> Address:
     if not all(type(value) is (int if kind == "multicast" else str) for value in values):
         raise TypeError(f"no {kind} address: {parts!r:.80}")
     return found
+
+
+def checksum_of(data: bytes) -> int:
+    """What tells a packed plan from others; of a part of one, that of the whole.
+
+    >>> whole = nothing().to_bytes()
+    >>> checksum_of(part_of(whole, nothing())) == checksum_of(whole)
+    True
+    """
+    return int.from_bytes(data[4:8], "big") if data.startswith(VIEW) else zlib.crc32(data)
+
+
+def part_of(whole: bytes, part: Routing) -> bytes:
+    """A part of a packed plan, for those who must not see all of it."""
+    return VIEW + checksum_of(whole).to_bytes(4, "big") + part.to_bytes()
 
 
 def nothing() -> Routing:

@@ -1,6 +1,6 @@
 """Frames and log entries as bytes: pure functions, no sockets, nothing that can raise on what the network sent."""
 
-from narrowcast.deliver.wire.entry import Batch, Birth, Marker, decode_entry, encode_entry
+from narrowcast.deliver.wire.entry import Batch, Birth, ColumnBatch, Marker, decode_entry, encode_entry
 from narrowcast.deliver.wire.frame import Attach, Carried, Frame, Malformed, Pulse, decode, decode_many, encode
 from narrowcast.deliver.wire.payload import MOST_PAYLOAD, decode_payload, decode_payloads, encode_payload
 from narrowcast.deliver.wire.place import (
@@ -22,6 +22,7 @@ __all__ = [
     "Batch",
     "Birth",
     "Carried",
+    "ColumnBatch",
     "Frame",
     "Malformed",
     "Marker",

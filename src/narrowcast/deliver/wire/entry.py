@@ -1,4 +1,4 @@
-"""A log entry: a batch of messages from one publisher, the marker of an epoch, or a birth, as bytes and back.
+"""A log entry as bytes and back: messages of one publisher, one by one or as columns, the marker of an epoch, a birth.
 
 A marker is how a plan takes effect at a sequence number: the entry's own. Whoever reads the log in
 order meets it at the same place, so no clock and no agreement is needed about when. A birth begins a generation of the
@@ -19,7 +19,7 @@ from narrowcast.errors import InputError
 
 MAGIC = b"nl"
 VERSION = 1
-BATCH, MARKER, BIRTH = 1, 2, 3
+BATCH, MARKER, BIRTH, COLUMNS = 1, 2, 3, 4
 
 _START = Struct(">2sBB")
 _BATCH = Struct(">2sBBBQH")
@@ -36,6 +36,16 @@ class Batch:
     publisher: str
     number: int
     payloads: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBatch:
+    """The same as columns: `count` messages, the rows of the record batch that `data` is (`columns`)."""
+
+    publisher: str
+    number: int
+    count: int
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +70,7 @@ class Birth:
     born: tuple[Born, ...]
 
 
-def encode_entry(entry: Batch | Marker | Birth) -> bytes:
+def encode_entry(entry: Batch | ColumnBatch | Marker | Birth) -> bytes:
     """The bytes of a log entry.
 
     >>> decode_entry(encode_entry(Batch("desk", 4, (b"{}",))))
@@ -73,8 +83,13 @@ def encode_entry(entry: Batch | Marker | Birth) -> bytes:
         body = _START.pack(MAGIC, VERSION, BIRTH) + b"".join(_BORN.pack(*each) for each in entry.born)
         return body + _SIZE.pack(crc32(body))
     name = publisher_bytes(entry.publisher)
-    if len(entry.payloads) > MOST:
-        raise InputError(f"a batch must have at most {MOST} messages, got {len(entry.payloads)}", name="messages")
+    count = entry.count if isinstance(entry, ColumnBatch) else len(entry.payloads)
+    if count > MOST:
+        raise InputError(f"a batch must have at most {MOST} messages, got {count}", name="messages")
+    if isinstance(entry, ColumnBatch):
+        head = _BATCH.pack(MAGIC, VERSION, COLUMNS, len(name), entry.number, count)
+        body = b"".join((head, name, entry.data))
+        return body + _SIZE.pack(crc32(body))
     parts = [_BATCH.pack(MAGIC, VERSION, BATCH, len(name), entry.number, len(entry.payloads)), name]
     for payload in entry.payloads:
         parts += (_SIZE.pack(len(payload)), payload)
@@ -95,7 +110,7 @@ def is_birth(data: bytes) -> bool:
     return data[:4] == _START.pack(MAGIC, VERSION, BIRTH)
 
 
-def decode_entry(data: bytes) -> Batch | Marker | Birth | Malformed:
+def decode_entry(data: bytes) -> Batch | ColumnBatch | Marker | Birth | Malformed:
     """What the bytes of a log entry are. Never raises: a foreign entry holds no messages, for every reader alike."""
     if len(data) < _START.size + _SIZE.size:
         return Malformed("short")
@@ -109,6 +124,8 @@ def decode_entry(data: bytes) -> Batch | Marker | Birth | Malformed:
         return Malformed("checksum")
     if kind == BATCH:
         return _read_batch(data, len(body))
+    if kind == COLUMNS:
+        return _read_columns(data, len(body))
     if kind == BIRTH:
         return _read_birth(data, len(body))
     if kind != MARKER:
@@ -146,3 +163,18 @@ def _read_batch(data: bytes, size: int) -> Batch | Malformed:
             return Malformed("length")
         payloads.append(data[begin:start])
     return Batch(name, number, tuple(payloads)) if start == size and count <= MOST else Malformed("length")
+
+
+def _read_columns(data: bytes, size: int) -> ColumnBatch | Malformed:
+    """The columns in the first `size` bytes, not looked at."""
+    if size < _BATCH.size:
+        return Malformed("short")
+    _, _, _, length, number, count = _BATCH.unpack_from(data)
+    start = _BATCH.size + length
+    if start > size or not 0 < count <= MOST:
+        return Malformed("length")
+    try:
+        name = data[_BATCH.size : start].decode()
+    except UnicodeDecodeError:
+        return Malformed("text")
+    return ColumnBatch(name, number, count, data[start:size])

@@ -3,6 +3,11 @@
     magic version kind system epoch channel plan | shard generation after upto count | (place flow size)* | payload*
     | checksum
 
+or, where messages were published as columns, the rows of one entry of the log as one Arrow record batch (`columns`):
+
+    magic version kind system epoch channel plan | shard generation after upto count | entry | index* | flow* | batch
+    | checksum
+
 Numbers are big-endian, the checksum is CRC-32 over all before it, little-endian. `system` is the random id of the
 system that a frame belongs to, `plan` the checksum of the plan it was made by: `seal` looks at both, and hides all
 that stands behind them. Places of a frame are of one generation of the log, which stands there once.
@@ -13,18 +18,22 @@ is sound: places ascend and lie within `(after, upto]`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from struct import Struct
 from struct import error as struct_error
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
+from narrowcast.deliver.wire.place import END
 from narrowcast.errors import InputError
+
+if TYPE_CHECKING:
+    from narrowcast.deliver.wire.columns import Columns
 
 MAGIC = b"nc"
 VERSION = 3
-DATA, ATTACH, PULSE = 1, 2, 3
+DATA, ATTACH, PULSE, COLUMNS = 1, 2, 3, 4
 MOST_BYTES = 1 << 20
 NO_FLOW = 0xFFFFFFFF
 EVERY = 0xFFFFFFFF  # in place of a channel: the pulse of all of them
@@ -33,6 +42,8 @@ _START = Struct(">2sBB")
 PREFIX = Struct(">2sBBQIII")  # magic, version, kind, system, epoch, channel, plan: what a seal leaves readable
 HEAD = Struct(">2sBBQIIIHQQQH")
 _MESSAGE = Struct(">QII")
+_ENTRY = Struct(">Q")  # the place before the first message of an entry
+ROW_BYTES = 2 + 4  # the index of a row in its entry, and its flow
 _ONE = Struct(">2sBBQIIIHQQQHQII")  # the head of a frame and of its only message
 _ATTACH = Struct(">2sBBQIIIBBI")
 _PULSE = Struct(">2sBBQIIIHQQQI")
@@ -41,6 +52,7 @@ _CHECK = Struct("<I")  # this way round, the checksum of whatever ends with its 
 SEAL_BYTES = 12 + 16  # a nonce and a tag
 FRAME_BYTES = HEAD.size + _CHECK.size + SEAL_BYTES  # a frame without messages, sealed
 MESSAGE_BYTES = _MESSAGE.size  # and what each takes beside its payload
+COLUMNS_BYTES = FRAME_BYTES + _ENTRY.size  # a frame of columns without its rows: ROW_BYTES each, and their batch
 WHOLE = 0x2144DF1C  # the checksum of any frame that is as it was sent
 _DATA = MAGIC + bytes((VERSION, DATA))
 _LOW = 64  # bits of a place without its generation
@@ -61,14 +73,17 @@ Message = tuple[int, int, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Everything for `channel` of `epoch` in `(after, upto]` of `shard`; without messages, a heartbeat."""
+    """Everything for `channel` of `epoch` in `(after, upto]` of `shard`; without messages, a heartbeat.
+
+    Messages that were published as columns are `Columns`, which are a sequence of messages too.
+    """
 
     shard: int
     channel: int
     epoch: int
     after: int
     upto: int
-    messages: tuple[Message, ...] = ()
+    messages: Sequence[Message] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +155,8 @@ def decode(data: bytes) -> Frame | Attach | Pulse | Malformed:
         return _read_frame(data, size)
     if kind == PULSE:
         return _read_pulse(data, size)
+    if kind == COLUMNS:
+        return _read_columns(data, size)
     return _read_attach(memoryview(data)[:size]) if kind == ATTACH else Malformed("kind")
 
 
@@ -189,7 +206,9 @@ def decode_many(packets: Iterable[bytes]) -> list[Frame | Attach | Pulse | Malfo
 
 def _body(what: Frame | Attach | Pulse, system: int, plan: int) -> bytes:
     if isinstance(what, Frame):
-        return _frame_bytes(what, system, plan)
+        if isinstance(what.messages, tuple | list):
+            return _frame_bytes(what, system, plan)
+        return _columns_bytes(what, system, plan)
     return _pulse_bytes(what, system, plan) if isinstance(what, Pulse) else _attach_bytes(what, system, plan)
 
 
@@ -216,6 +235,45 @@ def _frame_bytes(frame: Frame, system: int, plan: int) -> bytes:
     parts += [pack(at - base, flow, len(payload)) for at, flow, payload in frame.messages]
     parts += [message[2] for message in frame.messages]
     return b"".join(parts)
+
+
+def _columns_bytes(frame: Frame, system: int, plan: int) -> bytes:
+    from narrowcast.deliver.wire.columns import Columns  # only who has columns needs Arrow
+
+    rows = frame.messages
+    if not isinstance(rows, Columns):  # a sequence of another kind
+        return _frame_bytes(replace(frame, messages=tuple(rows)), system, plan)
+    born = frame.upto >> _LOW
+    base = born << _LOW
+    who = (MAGIC, VERSION, COLUMNS, system, frame.epoch, frame.channel, plan)
+    head = HEAD.pack(*who, frame.shard, born, frame.after - base, frame.upto - base, len(rows))
+    numbers = rows.indices.astype(">u2").tobytes() + rows.flows.astype(">u4").tobytes()
+    return b"".join((head, _ENTRY.pack(rows.base - base), numbers, rows.data))
+
+
+def _read_columns(data: bytes, size: int) -> Frame | Malformed:
+    """The claim and the places of a frame of columns; its batch is read when somebody asks for it."""
+    start = HEAD.size + _ENTRY.size
+    if size < start:
+        return Malformed("short")
+    _, _, _, _, epoch, channel, _, shard, born, after, upto, count = HEAD.unpack_from(data)
+    entry = _ENTRY.unpack_from(data, HEAD.size)[0]
+    end = start + ROW_BYTES * count
+    if not count or end > size:
+        return Malformed("length")
+    from numpy import frombuffer, int64
+
+    from narrowcast.deliver.wire.columns import Columns
+
+    indices = frombuffer(data, ">u2", count, start).astype(int64)
+    flows = frombuffer(data, ">u4", count, start + 2 * count).astype(int64)
+    first, last = entry + int(indices[0]) + 1, entry + int(indices[-1]) + 1
+    rising = count == 1 or bool((indices[1:] > indices[:-1]).all())
+    if entry & END or indices[-1] >= END - 1 or not (rising and after < first <= last <= upto):
+        return Malformed("order")
+    base = born << _LOW
+    rows: Columns = Columns(entry | base, indices, None, data[end:size], flows)
+    return Frame(shard, channel, epoch, after | base, upto | base, rows)
 
 
 def _read_frame(data: bytes, size: int) -> Frame | Malformed:

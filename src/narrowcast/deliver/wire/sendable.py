@@ -21,7 +21,7 @@ MOST_DIGITS = 4300  # of a whole number: what Python reads unless told otherwise
 _HUGE = 10**MOST_DIGITS
 _ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)
-_TAGS = {"$time": int, "$decimal": str, "$bytes": str}
+TAGS = {"$time": int, "$decimal": str, "$bytes": str}
 
 
 def is_tagged(found: Mapping[str, Any]) -> bool:
@@ -33,7 +33,7 @@ def is_tagged(found: Mapping[str, Any]) -> bool:
     if len(found) != 1:
         return False
     ((name, value),) = found.items()
-    return isinstance(value, _TAGS.get(name, ()))
+    return isinstance(value, TAGS.get(name, ()))
 
 
 def sendable(message: Mapping[Any, Any], most: int) -> dict[str, Any]:

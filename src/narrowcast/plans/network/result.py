@@ -57,6 +57,11 @@ class NetworkPlan(Plan):
         return sum(max(int(its.group_of.max(initial=0)), 0) + 2 for its in self.decisions.sites)
 
     @property
+    def relay_gateways(self) -> tuple[str, ...]:
+        """The gateways of the sites, where relays run."""
+        return tuple(_brokers(self.demand).take(self.demand.gateway).to_pylist())
+
+    @property
     def lower_bounds(self) -> Mapping[str, float]:
         """What no plan can go below: of the links, and of the sites with their sending."""
         return dict(self.parameters.get("lower_bounds", {}))

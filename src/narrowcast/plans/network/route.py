@@ -1,14 +1,15 @@
-"""A network plan as one machine obeys it: the sessions of every site in multicast groups of their own.
-
-The sites' gateways would relay from the backbone; until site relays run, sources send to every site's groups.
-"""
+"""A network plan as the system obeys it: trees between gateways, and in each site what its relay sends."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from narrowcast.deliver.routing.routes import Subscribers, by_flows
+from narrowcast.deliver.routing.routes import Subscribers
 from narrowcast.deliver.routing.routing import Routing
+from narrowcast.deliver.routing.sites import SiteRoutes, by_sites
+from narrowcast.deliver.transport import Overlay
 from narrowcast.errors import InputError
 from narrowcast.model.interest_tables import names_of
 from narrowcast.plans.network.result import NetworkPlan
@@ -17,52 +18,78 @@ from narrowcast.profiles.sql.syntax import In
 
 
 def route(plan: NetworkPlan, subscribers: Subscribers, groups: int | None = None) -> Routing:
-    """The routing for the subscriptions there are now; whoever the plan does not know is served from the log."""
+    """The routing for the subscriptions there are now.
+
+    A channel of the plan is a tree of links without a direction; here it is a tree for each site where something
+    enters. Who is in no site that the plan knows, or in one whose relay is not alive, is served from the log.
+    """
     if not plan.key:
         raise InputError(
             "the plan does not say which attributes make a flow", name="key", hint="name them: --key symbol"
         )
     d, made = plan.demand, plan.decisions
     flows = names_of(d.interest.flow_names, range(d.interest.n_flows)).to_pylist()
+    trees: dict[tuple[int, int], Overlay] = {}
+    backbone = {}
+    for flow, channel, source in zip(flows, made.channel_of.tolist(), d.source.tolist(), strict=True):
+        if (channel, source) not in trees:
+            links = made.trees[channel].tolist() if channel >= 0 else []
+            trees[channel, source] = _outward(plan, int(d.gateway[source]), links)
+        backbone[flow] = trees[channel, source]
+    return by_sites(plan.key, _sites(plan, flows), backbone, _everywhere(plan), subscribers, _names(plan, made.filters))
+
+
+def _names(plan: NetworkPlan, brokers: Iterable[int]) -> list[str]:
+    found: list[str] = names_of(plan.demand.topology.names, np.array(list(brokers), np.int64)).to_pylist()
+    return found
+
+
+def _outward(plan: NetworkPlan, root: int, links: list[int]) -> Overlay:
+    """Links as a tree, away from its root."""
+    around: dict[int, list[int]] = {}
+    for u, v in plan.demand.topology.edges[links].tolist():
+        around.setdefault(u, []).append(v)
+        around.setdefault(v, []).append(u)
+    found, seen, front = [], {root}, [root]
+    while front:
+        node = front.pop(0)
+        below = sorted(set(around.get(node, ())) - seen)
+        found += [(node, other) for other in below]
+        seen.update(below)
+        front += below
+    name = dict(zip(sorted(seen), _names(plan, sorted(seen)), strict=True))
+    return Overlay(name[root], tuple((name[u], name[v]) for u, v in found))
+
+
+def _everywhere(plan: NetworkPlan) -> Overlay:
+    """A tree from the first gateway to all of them, by the cheapest ways."""
+    gateways = plan.demand.gateway.tolist()
+    links = {link for other in gateways[1:] for link in plan.problem.path(gateways[0], other, False)}
+    return _outward(plan, gateways[0], sorted(links))
+
+
+def _sites(plan: NetworkPlan, flows: list[str]) -> list[SiteRoutes]:
+    d, made = plan.demand, plan.decisions
     users = names_of(d.interest.user_names, range(d.interest.n_users)).to_pylist()
-    site_of = dict(zip(users, d.site_of.tolist(), strict=True))
-    parts: list[Routing] = []
-    first_channel = first_group = 0
-    for site, its in zip(plan.problem.sites, made.sites, strict=True):
-        here = {n: t for n, t in subscribers.profiles.items() if site_of.get(n) == site.index}
-        edges = {n: subscribers.edges[n] for n in here if n in subscribers.edges}
+    flow_of, to = np.divmod(made.direct, d.n_sites)
+    members: dict[int, list[str]] = {}
+    for name, site in zip(users, d.site_of.tolist(), strict=True):
+        members.setdefault(site, []).append(name)
+    found = []
+    for site, its, gateway in zip(plan.problem.sites, made.sites, _names(plan, d.gateway), strict=True):
         sent = np.flatnonzero(its.session_of >= 0).tolist()
-        sessions = {flows[site.flows[k]]: first_channel + int(its.session_of[k]) for k in sent}
-        in_group = {first_channel + l: first_group + int(g) for l, g in enumerate(its.group_of.tolist())}
-        if not in_group:  # keeps the numbers of this site's other channels apart from the next one's
-            in_group = {first_channel: first_group}
-        alone = [
-            (flows[site.flows[site.flow[at]]], users[site.users[site.user[at]]]) for at in np.flatnonzero(its.alone)
-        ]
-        part = by_flows(plan.key, sessions, in_group, Subscribers(here, edges, subscribers.gateways), unicast=alone)
-        parts.append(part)
-        first_channel = max(part.addresses) + 1
-        first_group = max(in_group.values()) + 2
-    return _together(plan, subscribers, parts)
-
-
-def _together(plan: NetworkPlan, subscribers: Subscribers, parts: list[Routing]) -> Routing:
-    """One routing of all sites'. A flow that a site does not carry goes where it puts what it does not know."""
-    channels: dict[str, list[int]] = {}
-    for part in parts:
-        for flow, found in part.flows:
-            channels.setdefault(flow, []).extend(found)
-    for part in parts:
-        known = {flow for flow, _ in part.flows}
-        if any(set(part.rest) & set(taken) for taken in part.taken.values()):
-            for flow in channels:
-                if flow not in known:
-                    channels[flow].extend(part.rest)
-    addresses = {number: address for part in parts for number, address in part.addresses.items()}
-    taken = {name: found for part in parts for name, found in part.taken.items()}
-    rest = tuple(number for part in parts for number in part.rest)
-    flows = tuple((flow, tuple(found)) for flow, found in sorted(channels.items()))
-    return subscribers.routing(addresses, taken, key=tuple(plan.key), flows=flows, rest=rest)
+        alone = np.flatnonzero(its.alone).tolist()
+        found.append(
+            SiteRoutes(
+                gateway,
+                {flows[site.flows[k]]: int(its.session_of[k]) for k in sent},
+                dict(enumerate(its.group_of.tolist())),
+                frozenset((flows[site.flows[site.flow[at]]], users[site.users[site.user[at]]]) for at in alone),
+                frozenset(flows[k] for k in flow_of[to == site.index].tolist()),
+                frozenset(members.get(site.index, ())),
+            )
+        )
+    return found
 
 
 def profiles(plan: NetworkPlan) -> dict[str, str]:

@@ -1,0 +1,356 @@
+"""The relay of a site: an edge on the backbone and a source in the site, in one.
+
+It takes the trees that bring what its site wants, and sends it on in the site's channels. A claim `(after, upto]` on a
+channel of the site says: everything of it that this site wants is in here. The relay may say so once its own
+watermark has passed `upto`; and it says so under the plan by whose trees it got there, for another one may want more.
+What it misses it reads from the log, once for the whole site. The frames of the last minutes are kept: who lacks one
+asks the relay, and the log only if the relay does not answer.
+
+It keeps nothing that a restart would miss. A relay that starts again begins at the end of the log; what lies between
+is read there by those who want it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from narrowcast.deliver.parts import records
+from narrowcast.deliver.parts.edge import Edge, EdgeSettings, _Subscription, lacked
+from narrowcast.deliver.parts.effects import Deliver, Effect, Gap, Join, Leave, Send, Subscribed
+from narrowcast.deliver.parts.events import Arrived, Noted, Subscribe, Tick
+from narrowcast.deliver.parts.node import Node
+from narrowcast.deliver.parts.reader import Message, Opened, Reader
+from narrowcast.deliver.parts.source import Source, SourceSettings
+from narrowcast.deliver.routing.routing import Routing
+from narrowcast.deliver.routing.sites import EVERYTHING, relay_subscription, site_asks, site_pulse
+from narrowcast.deliver.transport import Address, Entry
+from narrowcast.deliver.wire import (
+    Attach,
+    Frame,
+    Malformed,
+    Marker,
+    Pulse,
+    decode_entry,
+    decode_payloads,
+    end_of,
+    generation_of,
+    sequence_of,
+)
+from narrowcast.deliver.wire.frame import NO_FLOW
+
+OWN = (Subscribed, Deliver, Gap)  # what an edge tells its application; a relay has none
+AGAIN_S = 0.05  # a frame is not sent again sooner: many who lack it ask for it at once
+
+
+@dataclass(frozen=True, slots=True)
+class RelaySettings:
+    """`kept_s`, `kept_bytes`: how long frames are kept to be sent again, and how many bytes of them at most."""
+
+    kept_s: float = 120.0
+    kept_bytes: int = 64 << 20
+    edge: EdgeSettings = field(default_factory=EdgeSettings)
+    source: SourceSettings = field(default_factory=SourceSettings)
+
+
+@dataclass(slots=True)
+class SiteReader(Reader):
+    """Takes everything; remembers the flow of what came by a tree, and the markers of what came from the log."""
+
+    takes_columns: ClassVar[bool] = False
+
+    flow_at: dict[int, int] = field(default_factory=dict)
+    markers: list[tuple[int, int]] = field(default_factory=list)
+
+    def take(self, opened: Opened, now: float, counts: Counter[str]) -> None:
+        frame = opened.frame
+        self.heard, self.head = now, max(self.head, frame.upto)
+        if self.blind or frame.upto <= self.mark:
+            return
+        self.claim(frame.epoch, frame.channel, frame.after, frame.upto)
+        self.furthest = max(self.furthest, frame.upto)
+        for at, flow, payload in frame.messages:
+            if at > self.mark:
+                self.held[at], self.flow_at[at] = payload, flow
+        counts["came by channel"] += len(frame.messages)
+
+    def connected(self, epoch: int) -> int:
+        """How far the channels of one epoch connect."""
+        return self._connected(epoch)
+
+    def from_log(self, entries: Iterable[Entry]) -> list[Message]:
+        entries = tuple(entries)
+        found = ((entry.sequence, decode_entry(entry.data)) for entry in entries)
+        self.markers = [(end_of(at), what.epoch) for at, what in found if isinstance(what, Marker)]
+        return Reader.from_log(self, entries)
+
+    def pass_on(self, wanted: list[Message], upto: int, credit: int | None) -> list[Message]:
+        handed = Reader.pass_on(self, wanted, upto, credit)
+        if self.flow_at:
+            self.flow_at = {at: flow for at, flow in self.flow_at.items() if at in self.held}
+        return handed
+
+    def go_blind(self) -> None:
+        Reader.go_blind(self)
+        self.flow_at = {}
+
+    def _wants(self, message: dict[str, Any] | Malformed) -> bool:
+        return not isinstance(message, Malformed)
+
+
+class SiteSender(Source):
+    """The sending half, for one shard: a source whose log is what the relay has got, up to `mark`."""
+
+    def __init__(self, relay: str, shard: int, settings: RelaySettings, do: Callable[[Effect], None]) -> None:
+        super().__init__(relay, shard, settings.source)
+        self.relay, self.mark, self.keeps = relay, 0, settings
+        self.now = 0.0
+        self._out = do
+        self._kept: deque[tuple[float, int, Address, Frame]] = deque()
+        self._kept_bytes = 0
+        self._again: dict[tuple[int, int, int], float] = {}  # when a frame was last sent again
+
+    # A source, but for where its messages come from.
+
+    @property
+    def _at(self) -> int:
+        return self.mark
+
+    def _channels(self, routing: Routing) -> Mapping[int, Address]:
+        return routing.sent_by.get(self.relay, {})
+
+    def _pulse_at(self, routing: Routing) -> Address | None:
+        return site_pulse(self.relay) if routing.pulse is not None else None
+
+    def _join(self) -> None:
+        """The relay does it for all shards."""
+
+    def _do(self, effect: Effect) -> None:
+        if isinstance(effect, Send) and isinstance(effect.what, Pulse):
+            effect = replace(effect, what=self._signed(effect.what))
+        elif isinstance(effect, Send) and isinstance(effect.what, Frame) and effect.what.messages:
+            self._keep(effect.address, effect.what)
+        self._out(effect)
+
+    def _signed(self, pulse: Pulse) -> Pulse:
+        """With one of our channels in it at least: so it is known to be ours, and to speak for ours alone."""
+        if pulse.lately:
+            return pulse
+        lane = next(iter(self._lanes.values()))
+        return replace(pulse, lately=((lane.channel, max(lane.claimed, pulse.after)),))
+
+    # What has come in goes out.
+
+    def forward(self, messages: list[tuple[int, int, bytes]], after: int, upto: int, epoch: int, now: float) -> None:
+        """Everything for this site in `(after, upto]`, as the plan of an epoch has it: place, flow, payload."""
+        self.now = now
+        if after != self.mark or epoch != self.in_force or self._routing is None:
+            self.turn(epoch, after)
+        if generation_of(sequence_of(upto)) != generation_of(sequence_of(after)):
+            self._speak(self.mark)  # a claim is of one generation; what lies between is read from the log
+            self.mark = upto
+            self._enter(epoch)
+        elif self._routing is not None:
+            for message in messages:
+                self._route_one(message)
+            self.mark = upto
+            self._schedule(now, False)
+
+    def turn(self, epoch: int, at: int) -> None:
+        """The plan of `epoch` from a place on; the one before speaks for what it has got."""
+        self._speak(self.mark)
+        self.mark = at
+        self._enter(epoch)
+
+    def flow_of(self, payload: dict[str, Any] | Malformed) -> int:
+        """The flow of a message under the plan in force."""
+        return NO_FLOW if self._routing is None or isinstance(payload, Malformed) else self._routing.flow_of(payload)
+
+    def _route_one(self, message: tuple[int, int, bytes]) -> None:
+        assert self._routing is not None
+        flow = message[1]
+        known = self._routing.flows
+        for channel in known[flow][1] if flow < len(known) else self._routing.rest:
+            lane = self._lanes.get(channel)
+            if lane is not None:
+                self._put(lane, message)
+
+    def tick(self, now: float, heard: float) -> float:
+        """Send what is due; when to do so again. A relay that hears nothing does not say that there is nothing."""
+        self.now = now
+        self._fresh_until = heard + 4 * self.settings.retry
+        self._timers(now)
+        return min(self._flush_at, self._settle_at, self._beat_frames_at)
+
+    # What was sent may be asked for again.
+
+    def _keep(self, address: Address, frame: Frame) -> None:
+        self._kept.append((self.now, _size(frame), address, frame))
+        self._kept_bytes += self._kept[-1][1]
+        oldest = self.now - self.keeps.kept_s
+        while self._kept and (self._kept_bytes > self.keeps.kept_bytes or self._kept[0][0] < oldest):
+            self._kept_bytes -= self._kept.popleft()[1]
+
+    def repeat(self, asked: Frame, now: float) -> int:
+        """Send again what is kept of a channel in `(after, upto]`; how many frames."""
+        self._again = {key: at for key, at in self._again.items() if at > now - AGAIN_S}
+        found = 0
+        for _, _, address, frame in self._kept:
+            same = frame.channel == asked.channel and frame.epoch == asked.epoch
+            key = (frame.epoch, frame.channel, frame.upto)
+            if same and frame.upto > asked.after and frame.after < asked.upto and key not in self._again:
+                self._again[key] = now
+                self._out(Send(address, frame))
+                found += 1
+        return found
+
+
+class SiteRelay(Edge):
+    """Relays what a site wants from the backbone into the site, at its gateway."""
+
+    role = "relay"
+    reader = SiteReader
+    sends_by = SiteSender
+
+    def __init__(
+        self,
+        name: str,
+        shards: tuple[int, ...],
+        settings: RelaySettings | None = None,
+        *,
+        gateway: str,
+        beat: float = 1.0,
+    ) -> None:
+        settings = settings or RelaySettings()
+        super().__init__(name, shards, settings.edge, gateway=gateway, beat=beat)
+        self.subscription = relay_subscription(name)
+        self._outgoing = {shard: self.sends_by(self.subscription, shard, settings, self._do) for shard in shards}
+        for each in self._outgoing.values():
+            each.counts = self.counts
+        self._sends_to: set[Address] = set()
+        self._send_at = 0.0
+
+    def _start(self, now: float) -> None:
+        super()._start(now)
+        self._on_subscribe(Subscribe(self.subscription, EVERYTHING), now)
+
+    def _do(self, effect: Effect) -> None:
+        if not isinstance(effect, OWN):
+            super()._do(effect)
+
+    # Keys: a relay sends, so it has those of all sessions.
+
+    @property
+    def _keys_at(self) -> str:
+        return records.SEAL
+
+    def _take_keys(self, event: Noted) -> None:
+        Node._take_keys(self, event)
+
+    def _has_keys(self, epoch: int) -> bool:
+        return Node._has_keys(self, epoch)
+
+    # Plans.
+
+    def _wanted(self) -> dict[Address, None]:
+        return {**super()._wanted(), site_asks(self.subscription): None}
+
+    def _join(self) -> None:
+        """As an edge; and what a plan that is known has for us to send, we are ready to send."""
+        super()._join()
+        plans = (self.plans[epoch] for epoch in sorted(self.plans))
+        wanted = {a: None for plan in plans for a in plan.sent_by.get(self.subscription, {}).values()}
+        for address in wanted:
+            if address not in self._sends_to:
+                self._do(Join(address, True))
+        for address in sorted(self._sends_to - wanted.keys(), key=repr):
+            self._do(Leave(address, True))
+        self._sends_to = set(wanted)
+
+    # From the trees into the site.
+
+    def _advance(self, reader: Reader, now: float) -> None:
+        """Epoch by epoch: what came by the trees of a plan is all that this plan's channels need, and no other's."""
+        assert isinstance(reader, SiteReader)
+        for epoch in sorted(reader.taken):
+            upto = reader.connected(epoch)
+            if upto > reader.mark:
+                found = reader.held_upto(upto)
+                messages = [(at, reader.flow_at[at], payload) for at, payload in found if at in reader.flow_at]
+                self._forward(reader, messages, upto, epoch, now)
+        if len(reader.held) > self.settings.most_held:
+            self.counts["blinded"] += 1
+            reader.go_blind()
+        self._plan_read(reader, now)
+
+    def _forward(
+        self, reader: Reader, messages: list[tuple[int, int, bytes]], upto: int, epoch: int, now: float
+    ) -> None:
+        outgoing = self._outgoing[reader.shard]
+        outgoing.plans = self.plans
+        after = reader.mark
+        reader.pass_on([], upto, None)
+        reader.told = reader.mark
+        outgoing.forward(messages, after, upto, epoch, now)
+        self.counts["relayed"] += len(messages)
+        self._send_at = min(self._send_at, outgoing.tick(now, reader.heard))
+
+    def _hand(self, subscription: _Subscription, reader: Reader, wanted: list[Message], upto: int) -> None:
+        """From the log, which has everything: enough for any plan. At its markers the next one begins."""
+        assert isinstance(reader, SiteReader)
+        markers = [each for each in reader.markers if reader.mark < each[0] <= upto]
+        ends = [*(at for at, _ in markers), *([upto] if not markers or markers[-1][0] < upto else [])]
+        epochs = [epoch for _, epoch in markers]
+        outgoing, now = self._outgoing[reader.shard], self._now
+        decoded = decode_payloads([payload for _, payload in wanted])
+        for k, end in enumerate(ends):
+            epoch = max(outgoing.in_force, self._current_at(reader), *epochs[:k], 0)
+            outgoing.plans = self.plans
+            if epoch != outgoing.in_force:
+                outgoing.turn(epoch, reader.mark)
+            new = [(at, what, payload) for (at, payload), what in zip(wanted, decoded, strict=True) if at > reader.mark]
+            some = [(at, outgoing.flow_of(what), payload) for at, what, payload in new if at <= end]
+            self._forward(reader, some, end, epoch, now)
+
+    def _current_at(self, reader: Reader) -> int:
+        """The plan in force, if it is known to be so where a reader stands."""
+        begun = end_of(self.epoch["cutover"].get(str(reader.shard), 0))
+        return int(self.epoch["current"]) if reader.mark >= begun else 0
+
+    # From the site: what somebody lacks.
+
+    def _on_arrived(self, event: Arrived, now: float) -> None:
+        what = event.what
+        if not isinstance(what, Attach):
+            super()._on_arrived(event, now)
+            return
+        asked, routing = lacked(what), self.plans.get(what.epoch)
+        ours = routing is not None and routing.relay_of(what.channel) == self.subscription
+        if asked is None or not ours or asked.shard not in self.shards:
+            self.counts["stray"] += 1
+        else:
+            self.counts["asked"] += 1
+            self.counts["sent again"] += self._outgoing[asked.shard].repeat(asked, now)
+
+    # Time.
+
+    def step(self, event: Any, now: float) -> list[Effect]:
+        self._now = now
+        return super().step(event, now)
+
+    def _on_tick(self, event: Tick, now: float) -> None:
+        super()._on_tick(event, now)
+        if now >= self._send_at:
+            own = self.subscriptions[self.subscription].readers
+            self._send_at = min(
+                (self._outgoing[shard].tick(now, reader.heard) for shard, reader in own.items()), default=now + 1.0
+            )
+
+    def _next_wake(self, now: float) -> float:
+        return min(super()._next_wake(now), self._send_at)
+
+
+def _size(frame: Frame) -> int:
+    return sum(len(payload) for _, _, payload in frame.messages)

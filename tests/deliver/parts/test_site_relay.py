@@ -1,0 +1,152 @@
+"""The relay of a site: what it says in the site it has got, and what is lost in the site it sends again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from narrowcast.deliver.parts.effects import Join, PlanWanted, Send
+from narrowcast.deliver.parts.events import Arrived, Located, Noted, Tick
+from narrowcast.deliver.parts.site_relay import RelaySettings, SiteRelay
+from narrowcast.deliver.routing.routes import Subscribers
+from narrowcast.deliver.routing.routing import Routing
+from narrowcast.deliver.routing.sites import SiteRoutes, by_sites, relay_subscription, site_asks
+from narrowcast.deliver.transport import Multicast, Overlay
+from narrowcast.deliver.wire import Attach, Frame, Pulse, end_of, place
+from simulator import Schedule, simulate
+from simulator.parts import Parts, network_plan
+from simulator.world import World
+
+SITES = ("broker-1", "broker-2", "broker-0")
+RELAY = relay_subscription("relay")
+
+
+def only_networks(wanted: PlanWanted, rng: Random) -> Routing:
+    who = Subscribers(wanted.subscriptions, wanted.edges, wanted.gateways)
+    return network_plan(who, wanted, rng)
+
+
+def run(counts: Counter[str], **schedule: object) -> None:
+    outcome = simulate(Schedule(relays=SITES, **schedule), Parts(planner=only_networks))  # type: ignore[arg-type]
+    assert outcome.good, outcome
+    counts.update(outcome.counts)
+
+
+@pytest.mark.parametrize("first", [0, pytest.param(100, marks=pytest.mark.slow)])
+def test_relays_die_frames_are_lost_and_plans_change_and_nothing_is_missed_repeated_or_wrong(first: int) -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(first, first + (6 if first == 0 else 60)):
+        run(counts, seed=seed, loss=0.05, reorder=0.1, relay_crashes=4, offers=3, churn=3, crashes=1, restores=seed % 2)
+    assert counts["crash"] >= 30
+    assert counts["relay relayed"] > 500
+    assert counts["relay repaired"] > 20, "no relay ever read the log for its site"
+
+
+def test_without_faults_subscribers_of_a_network_hardly_read_the_log_and_relays_do_not() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(8):
+        run(counts, seed=seed, batches=60)
+    assert counts["edge repaired"] < 0.1 * counts["edge delivered"]
+    assert counts["relay repaired"] == 0
+
+
+def test_what_is_lost_in_a_site_is_sent_again_by_its_relay_and_not_read_from_the_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    carry, rng = World._carry, Random(7)
+
+    def lossy(self: World, source: str, target: str, data: bytes) -> None:
+        if not (source.startswith("relay") and target.startswith("edge") and rng.random() < 0.2):
+            carry(self, source, target, data)
+
+    monkeypatch.setattr(World, "_carry", lossy)
+    counts: Counter[str] = Counter()
+    for seed in range(8):
+        run(counts, seed=seed, batches=60)
+    assert counts["relay sent again"] > 100
+    assert counts["edge repairs"] < 0.25 * counts["edge asked"], "asked twice in five, the log answers the rest"
+    assert counts["relay repaired"] == 0
+
+
+# By hand: a relay at b1 whose site wants flow a by a session and b by unicast.
+
+TREE = Overlay("b0", (("b0", "b1"),))
+
+
+def a_relay(**settings: object) -> tuple[SiteRelay, Routing]:
+    texts = {"ann": "s IN ('a', 'b')", RELAY: "TRUE"}
+    who = Subscribers(texts, {"ann": "desk", RELAY: "relay"}, {"desk": "b1", "relay": "b1"})
+    site = SiteRoutes("b1", {"a": 0}, {0: 0}, frozenset({("b", "ann")}))
+    routing = by_sites(["s"], [site], {"a": TREE, "b": TREE}, Overlay("b0"), who)
+    relay = SiteRelay("relay", (0,), RelaySettings(**settings), gateway="b1")  # type: ignore[arg-type]
+    relay.step(Tick(), 0.0)
+    (locate,) = [request for request, asked in relay._asked.items() if asked[0] == RELAY]
+    relay.step(Located(locate, 0, 10), 0.0)
+    relay.step(Noted("plan.1", routing.to_bytes(), 1), 0.0)
+    epoch = b'{"term":1,"current":1,"next":null,"phase":"steady","cutover":{"0":10}}'
+    effects = relay.step(Noted("epoch", epoch, 2), 0.0)
+    assert not [effect for effect in effects if isinstance(effect, Send) and isinstance(effect.what, Frame)]
+    return relay, routing
+
+
+def sent(effects: list[object]) -> list[Frame | Pulse]:
+    return [e.what for e in effects if isinstance(e, Send) and not isinstance(e.what, Attach)]
+
+
+def frame(after: int, upto: int, *messages: tuple[int, int, bytes]) -> Arrived:
+    return Arrived(Frame(0, 1, 1, after, upto, messages))
+
+
+A, B = (place(11, 0), 0, b'{"s":"a"}'), (place(11, 1), 1, b'{"s":"b"}')
+
+
+def test_it_claims_in_its_site_what_its_own_mark_has_passed_and_nothing_beyond_a_hole() -> None:
+    relay, routing = a_relay()
+    assert relay.step(frame(end_of(11), end_of(12), (place(12, 0), 0, b'{"s":"a"}')), 0.0) == []
+    found = sent(relay.step(frame(end_of(10), end_of(11), A, B), 0.0))
+    by_channel = {each.channel: each for each in found if isinstance(each, Frame)}
+    assert {routing.addresses[c] for c in by_channel} == {Multicast(0, 2), routing.addresses[max(by_channel)]}
+    assert [at for f in found if isinstance(f, Frame) and f.channel == 2 for at, _, _ in f.messages] == [
+        place(11, 0), place(12, 0),
+    ]  # fmt: skip
+    assert all(each.upto <= end_of(12) for each in found)
+
+
+def test_its_heartbeats_name_one_of_its_channels() -> None:
+    relay, routing = a_relay()
+    relay.step(frame(end_of(10), end_of(12)), 0.0)
+    pulses = [each for each in sent(relay.step(Tick(), 1.0)) if isinstance(each, Pulse)]
+    assert pulses
+    assert all(routing.relay_of(each.lately[0][0]) == RELAY for each in pulses)
+
+
+def test_it_sends_again_what_it_is_asked_for_once_for_all_who_ask_and_forgets_the_oldest() -> None:
+    relay, _ = a_relay(kept_bytes=20)
+    relay.step(frame(end_of(10), end_of(11), A, B), 0.0)
+    ask = Arrived(Attach(f"0 {end_of(10)} {end_of(11)}", 1, 2))
+    assert [each.messages for each in sent(relay.step(ask, 0.2))] == [(A,)]
+    assert sent(relay.step(ask, 0.21)) == [], "asked again at once"
+    assert [each.messages for each in sent(relay.step(ask, 0.3))] == [(A,)]
+    for n in range(12, 20):
+        relay.step(frame(end_of(n - 1), end_of(n), (place(n, 0), 0, b'{"s":"a"}')), 0.5)
+    assert sent(relay.step(ask, 0.9)) == [], "it keeps more than it may"
+
+
+@pytest.mark.parametrize("edge", ["", "x", "0 1", "0 1 2 3", "9 1 2", "-1 0 0", "0 " + "9" * 200 + " 1", "0 1e3 5"])
+def test_asks_that_are_none_are_counted_and_answered_with_nothing(edge: str) -> None:
+    relay, _ = a_relay()
+    relay.step(frame(end_of(10), end_of(11), A, B), 0.0)
+    assert sent(relay.step(Arrived(Attach(edge, 1, 2)), 0.2)) == []
+    assert sent(relay.step(Arrived(Attach("0 0 5", 7, 99)), 0.2)) == []
+    assert relay.counts["stray"] >= 1
+
+
+def test_it_hears_who_asks_and_is_ready_to_send_before_it_says_that_it_is_ready() -> None:
+    relay, routing = a_relay()
+    assert site_asks(RELAY) in relay._joined
+    assert relay._sends_to == set(routing.sent_by[RELAY].values())
+    assert relay.ready == 1
+    gone = relay.step(Noted("plan.1", None, 3), 0.1)
+    assert not [effect for effect in gone if isinstance(effect, Join)]
