@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from narrowcast.deliver.client.blocking import Blocking
-from narrowcast.deliver.client.rows import chunks, payloads
+from narrowcast.deliver.client.rows import entries
 from narrowcast.deliver.processes.backbone import Backbone, backbone
 from narrowcast.deliver.spark.transactions import BatchSink, Pile
 from narrowcast.deliver.transport import Entry
@@ -80,8 +80,9 @@ class SparkLog:
     def stage(self, name: str, batch: int, tables: Iterable[pa.RecordBatch]) -> Pile:
         """Put the rows of Arrow batches aside for a batch of the sink `name`; what `publish` needs to know of it."""
         piling = self._blocking.call(self._sink(name)).piling(batch)
-        for chunk in chunks(payload for table in tables for payload in payloads(table)):
-            self._blocking.call(piling.add(chunk))
+        for table in tables:
+            for chunk in entries(table):
+                self._blocking.call(piling.add(chunk))
         return piling.pile
 
     def publish(self, name: str, batch: int, staged: Sequence[Pile], shard: int | None, last: bool = False) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from narrowcast.deliver.transport import Entry
-from narrowcast.deliver.wire import Batch, Malformed, decode_entry, decode_payloads
+from narrowcast.deliver.wire import Batch, ColumnBatch, Malformed, decode_entry, decode_payloads
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,6 +38,11 @@ def record_batches(shard: int, entries: Iterable[Entry], schema: pa.Schema) -> I
         batch = decode_entry(entry.data)
         if isinstance(batch, Batch):
             rows += [LogRow(entry, index, payload) for index, payload in enumerate(batch.payloads)]
+        elif isinstance(batch, ColumnBatch):
+            if rows:
+                yield _batch(shard, rows, schema)
+                rows = []
+            yield from _columns(shard, entry, batch, schema)
         if len(rows) >= MOST_ROWS:
             yield _batch(shard, rows, schema)
             rows = []
@@ -62,6 +67,63 @@ def _batch(shard: int, rows: list[LogRow], schema: pa.Schema) -> pa.RecordBatch:
         about = field.name in ABOUT
         columns.append(column(_about(field.name, shard, rows) if about else _values(field.name, messages), field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _columns(shard: int, entry: Entry, found: ColumnBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of an entry of columns, without a look at each."""
+    import pyarrow as pa
+
+    from narrowcast.deliver.wire.columns import decode_columns
+
+    batch = decode_columns(found.data, found.count)
+    if isinstance(batch, Malformed):
+        return
+    columns = []
+    for field in schema:
+        if field.name in ABOUT:
+            columns.append(_about_columns(field, shard, entry, batch))
+        elif field.name in batch.schema.names:
+            columns.append(_as(batch.column(field.name), field.type))
+        else:
+            columns.append(pa.nulls(found.count, field.type))
+    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _about_columns(field: pa.Field, shard: int, entry: Entry, batch: pa.RecordBatch) -> pa.Array:
+    import pyarrow as pa
+
+    if field.name == "_index":
+        return pa.array(range(batch.num_rows), field.type)
+    if field.name == "_payload":
+        from narrowcast.deliver.wire import encode_payload
+        from narrowcast.deliver.wire.columns import ANY_SIZE, rows_of
+
+        return pa.array([encode_payload(row, ANY_SIZE).decode() for row in rows_of(batch)], field.type)
+    one = {"_shard": shard, "_sequence": entry.sequence, "_time": moment(entry.stamp)}[field.name]
+    return pa.repeat(pa.scalar(one, field.type), batch.num_rows)
+
+
+def _as(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """A column as another type, as `column` has it for values one by one; where Arrow can say the same, it does."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    whole = types.is_integer(array.type)
+    alike = (
+        array.type == type_
+        or (whole and (types.is_integer(type_) or types.is_float64(type_)))
+        or (types.is_float32(array.type) and types.is_float64(type_))
+        or (types.is_timestamp(array.type) and types.is_timestamp(type_))
+        or (types.is_string(array.type) and types.is_large_string(type_))
+    )
+    if alike:
+        try:
+            return array.cast(type_)
+        except pa.ArrowException:
+            pass
+    from narrowcast.deliver.wire.columns import rows_of
+
+    return column([row["value"] for row in rows_of(pa.record_batch({"value": array}))], type_)
 
 
 def _values(name: str, messages: list[dict[str, Any] | Malformed]) -> list[Any]:

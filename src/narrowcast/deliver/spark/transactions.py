@@ -20,15 +20,16 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
+from narrowcast.deliver.client.rows import ColumnChunk
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.transport import ConflictError
 from narrowcast.deliver.transport.nats.log import NatsLog
 from narrowcast.deliver.transport.nats.registry import NatsRegistry
 from narrowcast.deliver.transport.nats.stage import NatsStage
-from narrowcast.deliver.wire import Batch, decode_entry, encode_entry
+from narrowcast.deliver.wire import Batch, ColumnBatch, decode_entry, encode_entry
 from narrowcast.errors import InputError, TransportError
 
-ENTRY_BITS = 24  # entries of one batch: 16 million, with up to 1,024 messages each
+ENTRY_BITS = 24  # entries of one batch: 16 million, with up to 1,024 messages each, or more as columns
 TRIES = 40
 PAUSE = 0.25
 
@@ -72,11 +73,15 @@ class Piling:
         self._stage = stage
         self.pile = Pile(name, 0, 0, 0)
 
-    async def add(self, chunk: tuple[bytes, ...]) -> None:
-        """Put messages on top; returns once they are durable."""
+    async def add(self, chunk: tuple[bytes, ...] | ColumnChunk) -> None:
+        """Put messages, or columns, on top; returns once they are durable."""
         pile = self.pile
-        number = await self._put(encode_entry(Batch("", pile.entries, chunk)), f"{pile.name}.{pile.entries}")
-        self.pile = Pile(pile.name, pile.first or number, pile.entries + 1, pile.messages + len(chunk))
+        if isinstance(chunk, ColumnChunk):
+            count, entry = chunk.n_rows, encode_entry(ColumnBatch("", pile.entries, *chunk))
+        else:
+            count, entry = len(chunk), encode_entry(Batch("", pile.entries, chunk))
+        number = await self._put(entry, f"{pile.name}.{pile.entries}")
+        self.pile = Pile(pile.name, pile.first or number, pile.entries + 1, pile.messages + count)
 
     async def _put(self, entry: bytes, dedup: str) -> int:
         for _ in range(TRIES):
@@ -150,9 +155,9 @@ class BatchSink:
         at, due = await self._end(decided)
         if due <= number:
             await self._surely_not_there(decided)
-        async for payloads in self._staged(decided):
+        async for staged in self._staged(decided):
             if number >= due:
-                entry = encode_entry(Batch(self.name, number, payloads))
+                entry = encode_entry(replace(staged, publisher=self.name, number=number))
                 at, due = await self._append(decided, entry, number, at)
             number += 1
         if number - (decided.batch << ENTRY_BITS) == sum(pile.entries for pile in decided.piles):
@@ -190,7 +195,7 @@ class BatchSink:
         if found is None:
             return 0, 0
         entry = decode_entry(found.data)
-        if not isinstance(entry, Batch):
+        if not isinstance(entry, Batch | ColumnBatch):
             raise TransportError(f"the last entry of sink {self.name} in the log is not a batch", endpoint=self.name)
         return found.sequence, entry.number + 1
 
@@ -204,9 +209,9 @@ class BatchSink:
                 endpoint=self.name,
             )
 
-    async def _staged(self, decided: _Decided) -> AsyncGenerator[tuple[bytes, ...], None]:
+    async def _staged(self, decided: _Decided) -> AsyncGenerator[Batch | ColumnBatch, None]:
         for pile in decided.piles:
             async for entry in self._stage.read(pile.name, pile.first):
                 batch = decode_entry(entry.data)
-                assert isinstance(batch, Batch)
-                yield batch.payloads
+                assert isinstance(batch, Batch | ColumnBatch)
+                yield batch
