@@ -25,6 +25,10 @@ def subscribe(
     ] = False,
     interface: Interface = None,
     gateway: Annotated[str | None, typer.Option(help="The broker that overlay channels arrive at.")] = None,
+    edge: Annotated[
+        Path | None,
+        typer.Option(help="The socket of a narrowcast edge on this host, shared by its processes ([edge] socket)."),
+    ] = None,
 ) -> None:
     """Print every message that matches, each once and in order, as it comes.
 
@@ -41,7 +45,7 @@ def subscribe(
     from narrowcast.profiles import Profile
 
     wanted = Profile.parse(profile)
-    asyncio.run(_run(wanted.text, system, limit, seconds, name, state, from_start, interface, gateway))
+    asyncio.run(_run(wanted.text, system, limit, seconds, name, state, from_start, interface, gateway, edge))
 
 
 async def _run(
@@ -54,6 +58,7 @@ async def _run(
     from_start: bool,
     interface: str | None,
     gateway: str | None,
+    edge: Path | None,
 ) -> None:
     import asyncio
     from contextlib import suppress
@@ -62,7 +67,7 @@ async def _run(
     from narrowcast.deliver.client.connect import connect
 
     stop = stopping()
-    async with connect(system, interface=interface, gateway=gateway) as connection:
+    async with connect(system, interface=interface, gateway=gateway, edge=edge) as connection:
         subscription = connection.subscribe(profile, name=name, position=_position(state), from_start=from_start)
         printing = asyncio.ensure_future(_print(subscription, limit, state))
         ended = asyncio.ensure_future(stop.wait())

@@ -34,6 +34,7 @@ from narrowcast.deliver.parts.publisher import Publisher, PublisherSettings
 from narrowcast.deliver.processes.backbone import Backbone, backbone, keys_beside, url_of
 from narrowcast.deliver.processes.drive import Driver, Engines
 from narrowcast.deliver.processes.overview import WAYS
+from narrowcast.deliver.processes.shared.client import SharedEdge
 from narrowcast.deliver.processes.statistics import report_for_ever
 from narrowcast.deliver.transport.retry import PATIENCE_S
 from narrowcast.deliver.transport.zmq.keys import CLIENTS
@@ -60,6 +61,7 @@ def connect(
     keys: str | Path | None = None,
     multicast: bool = True,
     patience: float = PATIENCE_S,
+    edge: str | Path | None = None,
 ) -> Connection:
     """A connection to a running system: `async with` or `with`.
 
@@ -67,10 +69,11 @@ def connect(
     `narrowcast up`. `interface` is where multicast comes in on this host, if it has another name than
     elsewhere; `gateway` the broker through which overlay channels come, and `keys` the folder with the
     key that admits us there (by default that of the data folder). A server that does not answer is tried again for
-    `patience` seconds.
+    `patience` seconds. `edge` is the socket of a `narrowcast edge` on this host, through which subscriptions come that
+    share it with other processes.
     """
     folder = Path(keys) if keys is not None else keys_beside(url)
-    return Connection(url_of(url), name or _new_name(), system, interface, gateway, folder, multicast, patience)
+    return Connection(url_of(url), name or _new_name(), system, interface, gateway, folder, multicast, patience, edge)
 
 
 def _new_name() -> str:
@@ -90,7 +93,9 @@ class Connection:
         keys: Path,
         multicast: bool,
         patience: float,
+        edge: str | Path | None = None,
     ) -> None:
+        self._shared = None if edge is None else Path(edge)
         self.name, self._keys, self._patience = name, keys, patience
         self._url, self._system, self._interface, self._gateway = url, system, interface, gateway
         self._multicast = multicast
@@ -98,7 +103,7 @@ class Connection:
         self._waiting: dict[int, asyncio.Future[Acked]] = {}
         self._subscriptions: dict[str, Subscription] = {}
         self._client: Driver | None = None
-        self._edge: Driver | None = None
+        self._edge: Driver | SharedEdge | None = None
         self._reports: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._sync: SyncConnection | None = None
@@ -123,7 +128,7 @@ class Connection:
             if driver is not None:
                 with suppress(TransportError):
                     await driver.stop()
-        if self._edge is not None:
+        if isinstance(self._edge, Driver):
             with suppress(TransportError):
                 await self._backbone.registry.delete(records.named(records.NODE, self.name))
         await self._backbone.close()
@@ -199,7 +204,7 @@ class Connection:
     @property
     def ways(self) -> dict[str, int]:
         """How many messages came which way: by a planned channel, by the rest channel, from the log."""
-        counts: Mapping[str, int] = {} if self._edge is None else self._edge.part.counts
+        counts: Mapping[str, int] = self._edge.part.counts if isinstance(self._edge, Driver) else {}
         return {way: counts.get(count, 0) for way, count in WAYS.items()}
 
     def _send(self, driver: Driver, shard: int, chunk: tuple[bytes, ...] | ColumnChunk) -> asyncio.Future[Acked]:
@@ -215,7 +220,7 @@ class Connection:
         async with self._starting:
             if self._client is None:
                 part = Publisher(self._backbone.owned(f"{self.name}-{secrets.token_hex(4)}"), self._limits())
-                engines = Engines(self._backbone.numbered, self._backbone.registry)
+                engines = Engines(self._backbone.numbered, self._backbone.registry, {}, self._backbone.system.number)
                 self._client = Driver(part, engines, application=self._told)
                 await self._client.start()
         return self._client
@@ -246,14 +251,17 @@ class Connection:
     async def _open(self, subscription: Subscription) -> None:
         subscription.profile = await self._backbone.allowed(subscription.profile)
         async with self._starting:
-            if self._edge is None:
+            if self._edge is None and self._shared is not None:
+                self._edge = SharedEdge(self._shared, self._told)
+                await self._edge.start()
+            elif self._edge is None:
                 part = Edge(self.name, self._backbone.system.every_shard, EdgeSettings(), gateway=self._gateway)
                 self._backbone.sealing(part)
                 links = self._backbone.overlay(self.name, self._keys, key=CLIENTS) if self._gateway else None
                 engines = self._backbone.engines(self.name, multicast=self._multicast, overlay=links)
-                self._edge = Driver(part, engines, application=self._told)
-                await self._edge.start()
-                self._reports = asyncio.ensure_future(report_for_ever(self._backbone, self._edge))
+                self._edge = driver = Driver(part, engines, application=self._told)
+                await driver.start()
+                self._reports = asyncio.ensure_future(report_for_ever(self._backbone, driver))
         self._subscriptions[subscription.name] = subscription
         self._edge.tell(
             Subscribe(subscription.name, subscription.profile, subscription.position or None, subscription.credit)
@@ -261,8 +269,12 @@ class Connection:
 
     # What the parts tell the application.
 
-    def _told(self, effect: Effect) -> None:
-        if isinstance(effect, Acked | Unsure | Rejected):
+    def _told(self, effect: Effect | tuple[str, TransportError]) -> None:
+        if isinstance(effect, tuple):
+            name, error = effect
+            if name in self._subscriptions:
+                self._subscriptions[name]._take(error)
+        elif isinstance(effect, Acked | Unsure | Rejected):
             future = self._waiting.pop(effect.token, None)
             if future is not None and not future.done():
                 _answer(future, effect)
@@ -275,6 +287,8 @@ class Connection:
         if self._subscriptions.pop(subscription.name, None) is None or self._edge is None:
             return
         self._edge.tell(Unsubscribe(subscription.name))
+        if self._shared is not None:
+            return  # the edge sees to it
         with suppress(TransportError):
             await self._backbone.registry.delete(records.named(records.SUBSCRIPTION, subscription.name))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -49,6 +50,7 @@ from narrowcast.deliver.parts.events import (
 )
 from narrowcast.deliver.parts.part import Part
 from narrowcast.deliver.parts.relay import Unopened
+from narrowcast.deliver.processes.traces import traces_of
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Address, Carrier, ConflictError, FinalError, Link, Log, Multicast, Registry
 from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode, decode_many
@@ -73,6 +75,7 @@ class Engines:
     log: Log
     registry: Registry
     carriers: Mapping[type[Address], Carrier] = field(default_factory=dict)
+    system: int = 0  # which system this is, for traces
 
     @property
     def distinct(self) -> list[Carrier]:
@@ -102,7 +105,7 @@ class Driver:
     ) -> None:
         self.part, self.engines = part, engines
         self.counts: Counter[str] = Counter()
-        self._application, self._planner, self._tail, self._open = application, planner, tail, open_frame
+        self.application, self._planner, self._tail, self._open = application, planner, tail, open_frame
         self._lane: deque[Effect] = deque()
         self._filled, self._room = asyncio.Event(), asyncio.Event()
         self._writes: asyncio.Queue[Write] = asyncio.Queue()
@@ -111,8 +114,10 @@ class Driver:
         self._encoded: tuple[Frame | Attach | Pulse | None, bytes] = (None, b"")
         self._stopped = False
         self.on_start: Callable[[], None] = lambda: None
+        self.on_stop: Callable[[], None] = lambda: None
         self.extra: Callable[[], Mapping[str, Any]] = dict  # what else to tell about this part
         self.failed: asyncio.Future[None]
+        self._traces = traces_of(engines.system, part.name, getattr(part, "role", type(part).__name__.lower()))
 
     # Life.
 
@@ -133,11 +138,16 @@ class Driver:
     async def stop(self) -> None:
         """At once. What was promised is in the log; what was not is nobody's."""
         self._stopped = True
+        self.on_stop()
         if self._timer is not None:
             self._timer.cancel()
         await _end(list(self._tasks))
         for carrier in self.engines.distinct:
             await carrier.close()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have something go on beside the part; if it fails, the driver has failed."""
+        self._spawn(work)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
@@ -215,7 +225,9 @@ class Driver:
             self._lane.append(effect)
             self._filled.set()
         elif isinstance(effect, FOR_APPLICATION):
-            self._application(effect)
+            if self._traces is not None and isinstance(effect, Deliver):
+                self._traces.delivered(effect)
+            self.application(effect)
         elif isinstance(effect, Append):
             self._spawn(self._append(effect))
         elif isinstance(effect, Locate):
@@ -262,6 +274,7 @@ class Driver:
 
     async def _send(self, effects: list[Send]) -> None:
         """By address, in order; what goes to different addresses may overtake each other anyway."""
+        begin = time.time_ns()
         by_address: dict[int, list[Send]] = {}  # by identity: a tree's address is long to compare
         for effect in effects:
             by_address.setdefault(id(effect.address), []).append(effect)
@@ -273,6 +286,8 @@ class Driver:
                 await self._pass_on(carrier, address, [self._bytes(address, effect.what) for effect in some])
             except NarrowcastError as error:
                 self._count("send failed", error)
+        if self._traces is not None:
+            self._traces.sent(effects, begin)
         if len(effects) >= TURN:
             await asyncio.sleep(0)
 
@@ -330,11 +345,14 @@ class Driver:
     # The log.
 
     async def _append(self, effect: Append) -> None:
+        begin = time.time_ns()
         try:
             sequence = await self.engines.log.append(effect.shard, effect.data, dedup=effect.dedup)
         except TransportError as error:
             self.tell(Failed(effect.request, str(error), final=isinstance(error, FinalError)))
         else:
+            if self._traces is not None:
+                self._traces.published(effect.shard, sequence, begin)
             self.tell(Appended(effect.request, sequence))
 
     async def _read(self, effect: Read) -> None:

@@ -110,18 +110,27 @@ async def relay(system: System, base: Backbone) -> list[Driver]:
 
 
 async def edge(system: System, base: Backbone) -> Driver:
-    """Serves the subscriptions in its configuration, each written to a file of its own that survives its death."""
+    """Serves the subscriptions in its configuration, each written to a file of its own that survives its death.
+
+    And those of other processes on its host, if it has a socket for them.
+    """
     from narrowcast.deliver.processes.outlet import Outlet
+    from narrowcast.deliver.processes.shared.server import EdgeServer
 
     mine = system.edge
     part = Edge(base.owned(_name(mine.name, "edge")), base.system.every_shard, gateway=mine.gateway)
     base.sealing(part)
     outlet = Outlet(system.path(mine.out))
     driver = Driver(part, base.engines(part.name, overlay=base.overlay(part.name, system.keys)), application=outlet)
+    if mine.socket is not None:
+        shared = EdgeServer(system.path(mine.socket), driver, base.allowed, outlet)
+        driver.application, driver.on_stop = shared.told, shared.stop
 
     wanted = {base.owned(name): await base.allowed(profile) for name, profile in mine.subscriptions.items()}
 
     def begin() -> None:
+        if mine.socket is not None:
+            driver.spawn(shared.start())
         for name, profile in wanted.items():
             driver.tell(Subscribe(name, profile, outlet.position(name, profile)))
 

@@ -81,11 +81,15 @@ class BrokerSection:
 
 @dataclass(frozen=True)
 class EdgeSection:
-    """`out`: the folder for what its `subscriptions`, profiles by name, get."""
+    """`out`: the folder for what its `subscriptions`, profiles by name, get.
+
+    `socket`: a file at which other processes of the host share the edge, with `connect(…, edge=FILE)`.
+    """
 
     name: str | None = None
     gateway: str | None = None
     out: str = "received"
+    socket: str | None = None
     subscriptions: Mapping[str, str] = field(default_factory=dict)
 
 
