@@ -12,11 +12,13 @@ from narrowcast.exports.csv_tables import csv_tables
 from narrowcast.exports.cyclonedds import cyclonedds
 from narrowcast.exports.files import Files, Writer
 from narrowcast.exports.nats import nats
+from narrowcast.exports.network import per_site
 from narrowcast.exports.options import Options
 from narrowcast.exports.rti import rti
 from narrowcast.exports.ultramessaging import ultramessaging
 from narrowcast.exports.write import write_files
 from narrowcast.model.plan import Plan
+from narrowcast.plans.network.result import NetworkPlan
 from narrowcast.plans.verbs import judge
 
 TARGETS: dict[str, Writer] = {
@@ -42,7 +44,7 @@ def export(
 
     Returns
     -------
-    Files : the texts by file name, and notes on the target's limits
+    Files : the texts by file name, and notes on the target's limits; of a network plan in a folder for each site
 
     Raises
     ------
@@ -56,7 +58,8 @@ def export(
         more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
         raise PlanError(f"the plan is unsound and was not exported: {faults[0]}{more}")
     chosen = replace(options or Options(), **settings)
-    files = TARGETS[to](plan, chosen)
+    by_site = isinstance(plan, NetworkPlan) and to != "csv"
+    files = per_site(plan, TARGETS[to], chosen) if by_site else TARGETS[to](plan, chosen)
     write_files(files, plan, to, chosen, out, overwrite=overwrite)
     return files
 

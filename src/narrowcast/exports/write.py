@@ -25,6 +25,7 @@ def write_files(
         digests = {}
         for name, text in files.texts.items():
             content = text.encode()
+            (half / name).parent.mkdir(exist_ok=True)
             (half / name).write_bytes(content)
             digests[name] = hashlib.sha256(content).hexdigest()
         head = {
