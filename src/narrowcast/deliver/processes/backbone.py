@@ -102,7 +102,7 @@ class Backbone:
             from narrowcast.deliver.transport.dds.multicast import DdsMulticast
 
             carriers[Multicast] = DdsMulticast(self.system.multicast)
-        return Engines(self.numbered, self.registry, carriers)
+        return Engines(self.numbered, self.registry, carriers, self.system.number)
 
     @property
     def numbered(self) -> NumberedLog | GatedLog:

@@ -133,7 +133,7 @@ def brokers_of(plan: Plan | None) -> dict[str, str]:
 
     routing = kind_of(plan.kind).route.route(plan, Subscribers({}, {}), None)
     trees = [address for address in routing.addresses.values() if isinstance(address, Overlay)]
-    names = sorted({name for tree in trees for name in tree.brokers})
+    names = sorted({name for tree in trees for name in tree.brokers} | set(getattr(plan, "every_broker", ())))
     return {name: f"tcp://127.0.0.1:{free_port()}" for name in names}
 
 

@@ -62,6 +62,11 @@ class NetworkPlan(Plan):
         return tuple(_brokers(self.demand).take(self.demand.gateway).to_pylist())
 
     @property
+    def every_broker(self) -> tuple[str, ...]:
+        """The brokers of the topology: a later plan may have trees over any of them."""
+        return tuple(_brokers(self.demand).to_pylist())
+
+    @property
     def lower_bounds(self) -> Mapping[str, float]:
         """What no plan can go below: of the links, and of the sites with their sending."""
         return dict(self.parameters.get("lower_bounds", {}))
