@@ -53,8 +53,8 @@ check: lint  ## style, types, rooms, and the quick tests that need neither Java 
 nightly: setup  ## the large sizes: 10^5 profiles against SQLite, 10^4 against Spark SQL
 	$(BIN)/python -m pytest -m nightly
 
-soak: setup  ## ten thousand simulated disasters, and long real ones
-	$(BIN)/python -m pytest -n 2 -m soak
+soak: setup  ## faults and attacks as a table, hours of them; SOAK=--quick takes a few minutes
+	$(BIN)/python tests/scorecard.py $(SOAK)
 
 bench: setup  ## speed and quality against peers, as ratios in one run
 	for b in benchmarks/speed/*.py benchmarks/quality/*.py; do [ -e "$$b" ] || continue; echo "== $$b"; $(BIN)/python $$b || exit 1; done

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-SIZE = 96 << 20
+SIZE = 256 << 20
 
 
 class ImageDisk:

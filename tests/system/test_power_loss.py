@@ -36,7 +36,7 @@ def powerless(folder: Path, times: int, *, sync: str = "always", seed: int = 1) 
 async def _fail(folder: Path, disk: ImageDisk, times: int, sync: str, rng: Random) -> dict[str, int]:
     server = NatsServer(disk.place / "data", sync=sync)
     link = await connect_nats(await server.start())
-    log = NatsLog(link, max_bytes=24 << 20)
+    log = NatsLog(link)
     await log.start((0,))
     acked: list[int] = []
 

@@ -173,6 +173,7 @@ def _parquet(source: Path) -> Any:
     import pyarrow.parquet as pq
 
     table = pq.read_table(source, partitioning=None)
+    table.column_names  # noqa: B018  names that are no text cannot be read either
     table.validate(full=True)  # what is not text, or lies beyond its buffer, would be found much later, or never
     return table
 

@@ -148,6 +148,14 @@ def test_rubbish_is_refused_with_a_line(door: Door, what: str, head: bytes) -> N
     assert said["kind"] in ("final", "input")
 
 
+def test_whoever_asks_too_much_is_not_listened_to_and_others_are(door: Door) -> None:
+    heard = [door.gate.admits("gate.616e6e.hello", 5.0 + k / 10_000) for k in range(5000)]
+    assert sum(heard) == pytest.approx(2500, abs=10), "2,000 at once, and 1,000 a second"
+    assert door.gate.admits("gate.626f62.hello", 5.5)
+    assert door.gate.admits("gate.616e6e.hello", 6.0)
+    assert door.gate.counts["throttled"] == 5000 - sum(heard)
+
+
 def attempts(door: Door) -> list[str]:
     """What somebody gets who should get nothing; the questions of the tests above, of which none may be answered."""
     door.note("seal.1", b"root")

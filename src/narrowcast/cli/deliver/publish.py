@@ -58,10 +58,15 @@ def _rows(source: str) -> Iterator[dict[str, Any]]:
     if source == "-":
         yield from _lines()
         return
+    from narrowcast.errors import InputError
     from narrowcast.model.tables import read_table
 
     for batch in read_table(Path(source), name="messages").to_batches(max_chunksize=STEP):
-        for row in batch.to_pylist():
+        try:
+            rows = batch.to_pylist()
+        except (ValueError, OverflowError) as error:  # Arrow has moments that Python has not
+            raise InputError(f"{source}: a value of the messages table: {error}", name="messages") from None
+        for row in rows:
             yield {name: value for name, value in row.items() if value is not None}
 
 

@@ -68,8 +68,13 @@ async def gate_driver(name: str, system: System, base: Backbone) -> Driver:
             await base.link.answer(reply, said)
 
     async def serve() -> None:
-        spawn = driver._spawn
-        await base.link.serve(f"{GATE}.*.*", GATE, lambda *asked: spawn(answer(*asked)))
+        clock = asyncio.get_running_loop().time
+
+        def heard(subject: str, reply: str, data: bytes) -> None:
+            if gate.admits(subject, clock()):
+                driver._spawn(answer(subject, reply, data))
+
+        await base.link.serve(f"{GATE}.*.*", GATE, heard)
         await asyncio.Event().wait()
 
     def begin() -> None:

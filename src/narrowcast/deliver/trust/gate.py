@@ -37,6 +37,7 @@ from narrowcast.profiles.predicate import predicate
 
 MOST_NAMES = 1000  # subscriptions and nodes of one account, each
 MOST_OPEN = 64  # questions of one account that wait for an answer
+MOST_A_SECOND, MOST_AT_ONCE = 1000, 2000  # questions of one account that are looked at
 MOST_READ = 1024  # entries
 Answer = tuple[dict[str, Any], list[bytes]]
 Respond = Callable[["_Asker", dict[str, Any], bytes], Awaitable[Answer]]
@@ -53,6 +54,7 @@ class Gate:
         self._log, self._registry, self._mirror, self._audit = log, registry, mirror, audit
         self._shards, self._describe = shards, describe
         self._open: Counter[str] = Counter()
+        self._room: dict[str, tuple[float, float]] = {}  # by account: questions that may still come, as of when
         self.counts: Counter[str] = Counter()
         self._answers: dict[str, tuple[tuple[str, ...], Respond]] = {
             "hello": (("publisher", "subscriber"), self._hello),
@@ -65,6 +67,15 @@ class Gate:
             "read": (("subscriber",), self._read),
             "last": (("subscriber",), self._last),
         }
+
+    def admits(self, subject: str, now: float) -> bool:
+        """Whether to look at a question at all: so many a second of one account, so that it holds up no other."""
+        account = subject.split(".", 2)[1]
+        left, at = self._room.get(account, (float(MOST_AT_ONCE), now))
+        left = min(MOST_AT_ONCE, left + (now - at) * MOST_A_SECOND)
+        self._room[account] = (left - 1 if left >= 1 else left, now)
+        self.counts["throttled"] += left < 1
+        return left >= 1
 
     async def answer(self, subject: str, reply: str, data: bytes) -> bytes | None:
         """What to say to a question; None: nothing, to nobody. Never raises but for cancellation."""
