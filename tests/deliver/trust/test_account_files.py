@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from narrowcast.deliver.processes.system import read_credential
-from narrowcast.deliver.transport.nats.link import target_of
+from narrowcast.deliver.transport.nats.link import target_of, tokens
 from narrowcast.deliver.trust.accounts import ROLES, Accounts, account_of, nats_users, permissions
 from narrowcast.deliver.trust.audit import Audit
+from narrowcast.deliver.trust.told import is_told_by
 from narrowcast.errors import InputError
 
 
@@ -73,3 +74,24 @@ def test_what_nats_refused_is_in_the_audit(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in audit.path.read_text().splitlines()]
     found = [(line["account"], line["action"], line["what"]) for line in lines]
     assert found == [("ann", "publish", "nc.log.0"), ("ann", "subscribe", ">"), ("eve", "connect", "NATS")]
+
+
+def test_a_subscriber_tells_of_itself_as_an_edge_and_rubbish_is_told_by_nobody() -> None:
+    edge = {"name": "ann/1", "role": "edge", "counts": {"gaps": 1}, "carried": {}, "started": 1.5, "at": 2, "epoch": 3,
+            "groups": [1], "subscriptions": {"ann/1-1": {"profile": "p > 1", "lag": 0}}}  # fmt: skip
+
+    def told(**changes: object) -> bool:
+        return is_told_by(tokens("ann/1"), json.dumps(edge | changes).encode())
+
+    assert told()
+    for lie in (
+        {"name": "source-0"}, {"role": "source"}, {"role": "coordinator"}, {"counts": {"x": "1"}}, {"counts": []},
+        {"carried": {"frames": 1e300}}, {"at": "now"}, {"epoch": None}, {"groups": {}}, {"groups": ["1"]},
+        {"subscriptions": {"a": {"lag": 1}}}, {"subscriptions": []}, {"predicted": {}}, {"adapting": {}},
+        {"counts": {"x": float("nan")}}, {"name": 7}, {"counts": {"x" * 70_000: 1}},
+    ):  # fmt: skip
+        assert not told(**lie), lie
+    for data in (b"", b"[]", b"{", b"[" * 100_000, b"9" * 6000, b"\xff", b" " * 2_000_000):
+        assert not is_told_by(tokens("ann/1"), data)
+    mine = {"name": "coordinator-x", "role": "coordinator", "counts": {}, "carried": {}, "predicted": {"groups": {}}}
+    assert is_told_by(tokens("coordinator-x"), json.dumps(mine).encode())

@@ -20,7 +20,6 @@ from urllib.parse import urlencode, urlsplit
 
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.routing.routes import PULSE
-from narrowcast.deliver.routing.sites import ASK, REST
 from narrowcast.deliver.transport.nats.link import GATED, inbox_of, tokens
 from narrowcast.deliver.transport.private_file import write_private
 from narrowcast.errors import InputError
@@ -143,10 +142,8 @@ def permissions(account: Account, system: str, shards: int) -> tuple[list[str], 
         return [f"{system}.gate.{mine}.*"], [f"{inbox_of(account.name)}.>"]
     if role == "subscriber":
         own = [f"{system}.{way}.{mine}{rest}" for way in ("to", "node") for rest in ("", ".>")]
-        publish = [f"{system}.gate.{mine}.*", f"{system}.stats.{mine}", f"{system}.stats.{mine}.>"]
-        publish.append(f"{system}.to.{tokens(ASK)}.>")
-        shared = [f"{system}.to.{tokens(name)}{rest}" for name in (PULSE.name, REST) for rest in ("", ".>")]
-        return publish, [f"{inbox_of(account.name)}.>", *own, *shared]
+        publish = [f"{system}.gate.{mine}.*", f"{system}.stats.{mine}.>"]
+        return publish, [f"{inbox_of(account.name)}.>", *own, f"{system}.to.{tokens(PULSE.name)}"]
     streams = [f"KV_{system}", *(f"{system}-log-{shard}" for shard in range(shards))]
     reads = [f"$JS.API.{verb}.{stream}{rest}" for stream in streams for verb, rest in _READS]
     reads += ["$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.FC.>", "_INBOX.>"]
@@ -154,8 +151,8 @@ def permissions(account: Account, system: str, shards: int) -> tuple[list[str], 
         logs = [f"{system}.log.*", f"{system}.log.*.generations"]
         writes = [f"$KV.{system}.{prefix}.>" for prefix in ("sub", "node")]
         return [*reads, *logs, *writes, f"{system}.stats.>"], [f"{system}.gate.>", f"{system}.disk", "_INBOX.>"]
-    own = {"source": "source", "relay": "sub"}.get(role, "wants")
-    writes = [f"$KV.{system}.{prefix}.>" for prefix in ("node", own)]
+    told = {"source": "source", "relay": "sub"}.get(role, "wants")  # what it writes to the registry beside its node
+    writes = [f"$KV.{system}.{prefix}.>" for prefix in ("node", told)]
     sends = [f"{system}.{way}.>" for way in ("to", "node", "stats")]
     heard = [f"{system}.{way}" for way in ("live.>", "node.>", "to.>", "disk")]
     return [*reads, *writes, *sends], [*heard, "_INBOX.>"]
