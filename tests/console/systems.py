@@ -19,7 +19,9 @@ import narrowcast as nc
 from narrowcast.deliver.client.connect import connect
 from narrowcast.deliver.processes.backbone import backbone, url_of
 from narrowcast.model import Demand, Interest, Topology, Tree
+from narrowcast.model.network_demand import NetworkDemand
 from narrowcast.plans.filters.result import TreeDemand, placed
+from narrowcast.plans.network.route import profiles
 from narrowcast.plans.queries.result import QueryDemand
 
 SYMBOLS = ["IBM", "MSFT", "GE", "HP", "SAP", "ORCL", "INTC", "CSCO"]
@@ -74,11 +76,28 @@ def queries() -> Given:
     return Given(plan, wishes)
 
 
+def network() -> Given:
+    """Two sites and the link between them; two desks in each, and flows that enter at either."""
+    topology = Topology([(0, 1)], names=["London", "Paris"])
+    wants = [[0, 1, 2], [1, 2, 3], [0, 4, 5], [4, 5, 6, 7]]
+    flow, user = zip(*((k, u) for u, flows in enumerate(wants) for k in flows), strict=True)
+    desks = ["London-0", "London-1", "Paris-0", "Paris-1"]
+    interest = Interest.from_pairs(flow, user, [20.0] * 8, flow_names=SYMBOLS, user_names=desks)
+    demand = NetworkDemand(
+        topology, interest, sites=("London", "Paris"), gateway=[0, 1], groups=[3, 3], sessions=[4, 4],
+        hosts=tuple(desks), host_site=[0, 0, 1, 1], host=[0, 1, 2, 3], source=[k % 2 for k in range(8)],
+        key=("symbol",),
+    )  # fmt: skip
+    plan = nc.plan(demand, "network", channels=3, price_group=0.0, price_send=5.0)
+    return Given(plan, tuple((who, text, None) for who, text in profiles(plan).items()))
+
+
 KINDS: dict[str, Callable[[], Given]] = {
     "channels": channels,
     "filters": filters,
     "semantic": semantic,
     "queries": queries,
+    "network": network,
 }
 
 
@@ -112,7 +131,9 @@ class Running:
 @contextmanager
 def running_console(folder: Path, given: Given, domain: int, *options: str, rate: int = 200) -> Iterator[Running]:
     """A system in `folder` with traffic of `rate` messages a second, and a console on a free port."""
-    with nc.up(given.plan, folder, domain=domain, multicast=given.plan.kind in ("channels", "queries")) as system:
+    with nc.up(
+        given.plan, folder, domain=domain, multicast=given.plan.kind in ("channels", "queries", "network")
+    ) as system:
         loop = asyncio.new_event_loop()
         ready, ended = threading.Event(), asyncio.Event()
         closing: dict[str, asyncio.Event] = {who: asyncio.Event() for who, _, _ in given.wishes}

@@ -28,6 +28,7 @@ WORKS = {
     "runtime": [*PLAN, "up plan --no-multicast --detach", *DELIVERED],
     "runtime,dds": [*PLAN, "up plan --detach", *DELIVERED],
     "console": ["console --help"],
+    "otel": ["--version"],
     "all": [*TABLES, "measure market --out measured", "plan channels measured --groups 4 --sessions 10 --out plan "
             "--picture p.png", "up plan --detach", *DELIVERED],
 }  # fmt: skip

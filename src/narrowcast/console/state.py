@@ -30,12 +30,13 @@ class Page:
         groups = sorted(found["groups"], key=lambda group: (-group["messages_s"], group["group"]))
         self._draw(edges, {group["group"]: group["messages_s"] for group in groups})
         called = labels(watch.subscriptions)
+        relays = {name for name, known in watch.processes.items() if known["role"] == "relay"}
         totals = {
             "messages_s": found["messages_s"],
             "delivered_s": sum(edge["useful_s"] for edge in edges),
             "unasked_s": sum(edge["unasked_s"] for edge in edges),
             **{name: sum(edge[name] for edge in edges) for name in ("lag", "repaired", "gaps")},
-            "subscribers": len({record["edge"] for record in watch.subscriptions.values()}),
+            "subscribers": len({record["edge"] for record in watch.subscriptions.values()} - relays),
             "subscriptions": len(watch.subscriptions),
             "groups": len(groups),
         }
@@ -117,14 +118,17 @@ class Page:
         for name, known in self.watch.processes.items():
             by_role.setdefault(f"{known['role']} {known['state']}", []).append(name)
         missing = [name for state in ("late", "gone") for name in by_role.get(f"source {state}", [])]
-        brokers = [name for state in ("late", "gone") for name in by_role.get(f"broker {state}", [])]
+        between = [
+            f"{role} {name}" for role in ("broker", "relay") for state in ("late", "gone")
+            for name in by_role.get(f"{role} {state}", [])
+        ]  # fmt: skip
         if not connected:
             return {"level": "bad", "says": "The console has lost NATS and tries again; what it shows is old."}
         if missing or len(by_role.get("source up", ())) < self.shards:
             who = f"{', '.join(missing)} says nothing" if missing else "A source is missing"
             return {"level": "bad", "says": f"{who}: nothing is sent until it is back. {NOTHING_LOST}"}
-        if brokers:
-            return {"level": "bad", "says": f"Broker {', '.join(brokers)} says nothing. {NOTHING_LOST}"}
+        if between:
+            return {"level": "bad", "says": f"The {', the '.join(between)} says nothing. {NOTHING_LOST}"}
         if self.watch.leader is None or not by_role.get("coordinator up"):
             return {"level": "warn", "says": "No coordinator: delivery goes on, but no plan can change."}
         if totals["gaps"]:

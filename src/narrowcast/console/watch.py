@@ -20,7 +20,7 @@ LATE, GONE, FORGET = 1.6, 5.0, 60.0  # seconds without a word: late, gone, no lo
 LATE_STANDING = 1.1  # these speak twice a second
 LOOK = 0.25
 MOST_EVENTS, MOST_SAMPLES = 200, 600
-STANDING = ("source", "broker", "coordinator")  # roles that are missed when they are gone
+STANDING = ("source", "broker", "relay", "coordinator")  # roles that are missed when they are gone
 WORDS = {"up": "started", "late": "says nothing", "gone": "is gone"}
 
 
