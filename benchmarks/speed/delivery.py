@@ -1,11 +1,18 @@
-"""End to end: publish → log → match → carrier → exact filter → callback, against plain NATS subjects in the same run.
+"""End to end: publish → log → match → carrier → exact filter → subscriber, and what one would use instead, in one run.
 
-    python benchmarks/speed/delivery.py [--messages 40000]
+    python benchmarks/speed/delivery.py --quick                     # some minutes
+    python benchmarks/speed/delivery.py --rounds 5 --json found.json
+    python benchmarks/speed/delivery.py --table found.json          # the same as Markdown, for the docs
 
-Eight receivers, each wanting half of 16 symbols; messages of 200 bytes. Everything runs in a network namespace
-of its own, so that the bytes counted on its loopback are those of the run alone: packets by multicast once, by
-unicast once per receiver. CPU is that of all processes: server, source, coordinator, publisher and receivers,
-from the first publish until the last receiver has everything. Needs Linux and root for the namespace.
+Each subscriber wants half of 16 symbols, messages are of 200 bytes. Up to 8 processes hold the subscribers, each with a
+connection per subscriber for the peers; subscriptions of one process share narrowcast's edge, and `shared edge` is one
+`narrowcast edge` for all of those processes. The peers keep nothing but JetStream, whose log goes to disk as ours does.
+
+*Latency* is from before the publish to the subscriber's loop, on one clock, at fixed rates. *Sustained* publishes as
+fast as it goes, until the last subscriber has everything; rows, or the table of `columns`, are made before. CPU is that
+of all processes, bytes are those on the loopback of a network namespace of its own: packets by multicast count once, by
+unicast once per receiver. What an fsync takes here is printed by itself. Medians over the rounds. Needs Linux and root
+for the namespace. On a busy machine figures mean little.
 """
 
 from __future__ import annotations
@@ -19,32 +26,50 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import psutil
 
-PLAIN = "NATS subjects"
+SYMBOLS, PROCESSES = 16, 8
+WARM = 4 * SYMBOLS
+SETTLE_S = 2.0  # after the last subscriber is ready: discovery and changes of plan are not what is measured
+IDLE_S = 15.0  # without a message for so long, whatever is missing is lost
+Send = Callable[[dict[str, Any]], Awaitable[Any]]
 
-RECEIVERS, SYMBOLS = 8, 16
-SETTLE_S = 3.0  # after the last receiver is ready: discovery and changes of plan are not what is measured
+
+def half_of(symbol: str) -> str:
+    return "ab"[int(symbol[1:]) >= SYMBOLS // 2]
+
+
+def wanted_by(k: int) -> str:
+    """Every other subscriber wants the first half."""
+    return "ab"[k % 2]
 
 
 def row(n: int) -> dict[str, Any]:
-    return {"symbol": f"S{n % SYMBOLS:02d}", "price": n % 100, "n": n, "text": "x" * 140}
+    return {"symbol": f"S{n % SYMBOLS:02d}", "price": n % 100, "t": time.monotonic_ns(), "text": "x" * 130}
 
 
-def wanted(k: int) -> list[str]:
-    """Receivers 0–3 want mostly the first half, the others the second."""
-    half = SYMBOLS // 2
-    base = 0 if k < RECEIVERS // 2 else half
-    return [f"S{base + j:02d}" for j in range(half)]
+def rows_of(n: int, columns: bool, t: int) -> Any:
+    """So many messages, as dicts or as a table."""
+    if not columns:
+        return [row(k) | {"t": t} for k in range(n)]
+    import pyarrow as pa
+
+    numbers = np.arange(n)
+    names = pa.array([f"S{k:02d}" for k in range(SYMBOLS)])
+    symbol = names.take(pa.array(numbers % SYMBOLS))
+    return pa.table({"symbol": symbol, "price": numbers % 100, "t": np.full(n, t), "text": pa.repeat("x" * 130, n)})
 
 
-def expected(k: int, messages: int) -> int:
-    mine = set(wanted(k))
-    return sum(row(n)["symbol"] in mine for n in range(messages))
+def packed(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode()
 
 
 def lo_bytes() -> int:
@@ -52,246 +77,566 @@ def lo_bytes() -> int:
     return int(line.split(":")[1].split()[8])
 
 
-class Cpu:
-    """CPU seconds of processes by what they do, since this was made."""
-
-    def __init__(self, pids: dict[str, list[int]]) -> None:
-        self._pids = pids
-        self._before = self._now()
-
-    def _now(self) -> dict[str, float]:
-        times = {role: [psutil.Process(pid).cpu_times() for pid in pids] for role, pids in self._pids.items()}
-        return {role: sum(each.user + each.system for each in found) for role, found in times.items()}
-
-    def spent(self) -> dict[str, float]:
-        return {role: now - self._before[role] for role, now in self._now().items()}
+def fsync_ms(folder: Path, n: int = 100) -> float:
+    """The median of what it takes to have 400 bytes more on disk."""
+    taken = []
+    with (folder / "fsync").open("wb", buffering=0) as stream:
+        for _ in range(n):
+            begun = time.perf_counter()
+            stream.write(b"x" * 400)
+            os.fsync(stream.fileno())
+            taken.append(time.perf_counter() - begun)
+    return 1000 * median(taken)
 
 
-async def receive_narrowcast(data: str, k: int, count: int) -> None:
-    from narrowcast.deliver.client.connect import connect
+class Spent:
+    """CPU seconds, bytes on the loopback and memory of some processes, since this was made."""
 
-    names = ", ".join(f"'{name}'" for name in wanted(k))
-    async with connect(data) as connection:
-        subscription = await connection.subscribe(f"symbol IN ({names})", credit=1_000_000).ready()
-        edge = connection._edge
-        assert edge is not None
-        while not edge.part.epoch["current"] or subscription.name not in _planned(edge.part):
-            await asyncio.sleep(0.05)
-        await asyncio.sleep(1)
-        print("ready", flush=True)
-        got = 0
-        async for batch in subscription:
-            got += sum(1 for message in batch if message["price"] >= 0)
-            if got >= count:
-                break
-        counts = edge.part.counts
-        print(json.dumps({"got": got, "repaired": counts["repaired"]}), flush=True)
-        await asyncio.sleep(3600)
+    def __init__(self, pids: list[int]) -> None:
+        self._processes = [psutil.Process(pid) for pid in pids]
+        self._cpu, self._bytes, self._memory = self._now(), lo_bytes(), self._rss()
 
+    def _now(self) -> float:
+        return float(sum(t.user + t.system for t in (process.cpu_times() for process in self._processes)))
 
-def _planned(part: Any) -> set[str]:
-    newest = max(part.plans, default=None)
-    return set(part.plans[newest].taken) if newest is not None else set()
+    def _rss(self) -> float:
+        return float(sum(process.memory_info().rss for process in self._processes) / 1e6)
+
+    def found(self) -> dict[str, float]:
+        return {
+            "cpu_s": self._now() - self._cpu,
+            "mbytes": (lo_bytes() - self._bytes) / 1e6,
+            "memory_before_mb": self._memory,
+            "memory_mb": self._rss(),
+        }
 
 
-async def receive_nats(url: str, k: int, count: int) -> None:
+# Receiving: each process has some subscribers, and says when it is ready, and what it got.
+
+
+class Heard:
+    """Latencies of what came to all subscribers of a process, and an end when there is all or nothing more."""
+
+    def __init__(self, expected: int, first: int) -> None:
+        self.expected, self.first, self.got = expected, first, 0
+        self.latencies: list[int] = []
+        self.last = time.monotonic()
+        self.done, self.warm = asyncio.Event(), asyncio.Event()
+
+    def one(self, message: dict[str, Any]) -> None:
+        self.many(1, [message["t"]])
+
+    def many(self, n: int, times: Any) -> None:
+        """Messages that came together: latencies are of those that say when they were sent."""
+        now = time.monotonic_ns()
+        self.latencies += [now - t for t in times if t]
+        self.got += n
+        self.last = time.monotonic()
+        if self.got >= self.first:
+            self.warm.set()
+        if self.got >= self.expected:
+            self.done.set()
+
+
+async def receive_nats(where: str, mine: list[int], heard: Heard, stack: AsyncExitStack) -> None:
     import nats
 
-    connection = await nats.connect(url)
-    done, got = asyncio.Event(), 0
+    async def on_message(message: Any) -> None:
+        heard.one(json.loads(message.data))
 
-    async def heard(message: Any) -> None:
-        nonlocal got
-        found = json.loads(message.data)
-        if found["price"] >= 0:
-            got += 1
-        if got >= count:
-            done.set()
-
-    for name in wanted(k):
-        await connection.subscribe(f"plain.{name}", cb=heard, pending_msgs_limit=-1, pending_bytes_limit=-1)
-    await connection.flush()
-    print("ready", flush=True)
-    await done.wait()
-    print(json.dumps({"got": got, "repaired": 0}), flush=True)
-    await asyncio.sleep(3600)
+    for k in mine:
+        connection = await nats.connect(where)
+        stack.push_async_callback(connection.close)
+        subject = f"plain.{wanted_by(k)}.*"
+        await connection.subscribe(subject, cb=on_message, pending_msgs_limit=-1, pending_bytes_limit=-1)
+        await connection.flush()
 
 
-def start_receivers(kind: str, where: str, messages: int) -> list[subprocess.Popen[str]]:
-    made = []
-    for k in range(RECEIVERS):
-        command = [sys.executable, __file__, "--receive", kind, where, str(k), str(expected(k, messages))]
-        made.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-    for process in made:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.strip() == "ready", line
-    return made
+async def receive_jetstream(where: str, mine: list[int], heard: Heard, stack: AsyncExitStack) -> None:
+    import nats
+    from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+    async def on_message(message: Any) -> None:
+        heard.one(json.loads(message.data))
+
+    config = ConsumerConfig(deliver_policy=DeliverPolicy.NEW, ack_policy=AckPolicy.NONE)
+    for k in mine:
+        connection = await nats.connect(where)
+        stack.push_async_callback(connection.close)
+        await connection.jetstream().subscribe(
+            f"js.{wanted_by(k)}.*", cb=on_message, config=config, manual_ack=True,
+            pending_msgs_limit=-1, pending_bytes_limit=-1,
+        )  # fmt: skip
 
 
-async def finish(receivers: list[subprocess.Popen[str]]) -> list[dict[str, int]]:
-    def last(process: subprocess.Popen[str]) -> dict[str, int]:
-        assert process.stdout is not None
-        found: dict[str, int] = json.loads(process.stdout.readline())
-        return found
+async def receive_zmq(where: str, mine: list[int], heard: Heard, stack: AsyncExitStack) -> None:
+    import zmq
+    import zmq.asyncio
 
-    return await asyncio.gather(*(asyncio.to_thread(last, process) for process in receivers))
+    context = zmq.asyncio.Context()
+
+    async def listen(socket: Any) -> None:
+        while True:
+            heard.one(json.loads((await socket.recv())[1:]))
+
+    for k in mine:
+        socket = context.socket(zmq.SUB)
+        socket.setsockopt(zmq.RCVHWM, 0)
+        socket.setsockopt(zmq.SUBSCRIBE, wanted_by(k).encode())
+        socket.connect(where)
+        task = asyncio.ensure_future(listen(socket))
+        stack.callback(socket.close, 0)
+        stack.callback(task.cancel)
 
 
-async def narrowcast(folder: Path, h: int, messages: int, seal: bool = True) -> dict[str, Any]:
-    """One run with aggregation h, and frames sealed or not."""
+async def receive_dds(where: str, mine: list[int], heard: Heard, stack: AsyncExitStack) -> None:
+    from narrowcast.deliver.routing.address import Multicast
+    from narrowcast.deliver.transport.dds.config import DdsSettings
+    from narrowcast.deliver.transport.dds.multicast import DdsMulticast
+
+    for k in mine:
+        carrier = DdsMulticast(DdsSettings(domain=int(where)))
+        await carrier.start(lambda data: heard.one(json.loads(data)))
+        await carrier.join(Multicast(0, ord(wanted_by(k))))
+        stack.push_async_callback(carrier.close)
+
+
+async def receive_narrowcast(where: str, mine: list[int], heard: Heard, stack: AsyncExitStack) -> None:
+    from narrowcast.deliver.client.connect import connect
+
+    where, _, socket = where.partition("|")
+    connection = await stack.enter_async_context(connect(where, edge=socket or None))
+    symbols = [f"S{j:02d}" for j in range(SYMBOLS)]
+    subscriptions = []
+    for k in mine:
+        names = ", ".join(f"'{name}'" for name in symbols if half_of(name) == wanted_by(k))
+        subscriptions.append(connection.subscribe(f"symbol IN ({names})", credit=2_000_000))
+
+    async def listen(subscription: Any) -> None:
+        async for batch in subscription:
+            columns = batch.arrow() if batch._columns is not None else None
+            if columns is not None:
+                heard.many(len(batch), [columns["t"][0].as_py()])
+            else:
+                heard.many(len(batch), [message["t"] for message in batch])
+
+    for subscription in subscriptions:
+        await subscription.ready(60)
+        task = asyncio.ensure_future(listen(subscription))
+        stack.callback(task.cancel)
+    if not socket:
+        part: Any = connection._edge.part  # type: ignore[union-attr]
+        while not any(all(s.name in plan.taken for s in subscriptions) for plan in part.plans.values()):
+            await asyncio.sleep(0.05)
+
+
+RECEIVE = {
+    "NATS core": receive_nats,
+    "JetStream": receive_jetstream,
+    "ZeroMQ": receive_zmq,
+    "Cyclone DDS": receive_dds,
+    "narrowcast": receive_narrowcast,
+}
+
+
+async def receiving(kind: str, where: str, mine: list[int], expected: int, out: str) -> None:
+    heard = Heard(expected, len(mine) * WARM // 2)
+    async with AsyncExitStack() as stack:
+        await RECEIVE[kind](where, mine, heard, stack)
+        print("ready", flush=True)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(heard.warm.wait(), 20)
+        print("warm", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)  # everything is published
+        heard.last = time.monotonic()
+        while not heard.done.is_set() and time.monotonic() < heard.last + IDLE_S:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(heard.done.wait(), 0.1)
+        np.save(out, np.array(heard.latencies, np.int64))
+        print(
+            json.dumps({"got": heard.got, "ended": time.monotonic() if heard.done.is_set() else heard.last}), flush=True
+        )
+        await asyncio.to_thread(sys.stdin.readline)  # CPU has been read
+
+
+class Receivers:
+    """The processes that subscribers are in."""
+
+    def __init__(self, kind: str, where: str, subscribers: int, messages: int, folder: Path) -> None:
+        self.processes: list[subprocess.Popen[str]] = []
+        self.expected = 0
+        n = min(subscribers, PROCESSES)
+        per_half = {
+            "ab"[h]: sum(half_of(row(k)["symbol"]) == "ab"[h] for k in range(SYMBOLS)) / SYMBOLS for h in (0, 1)
+        }
+        self._files = [folder / f"latencies-{p}.npy" for p in range(n)]
+        for p in range(n):
+            mine = list(range(p, subscribers, n))
+            expected = sum(round(messages * per_half[wanted_by(k)]) for k in mine)
+            self.expected += expected
+            arguments = [kind, where, ",".join(map(str, mine)), str(expected), str(self._files[p])]
+            command = [sys.executable, __file__, "--receive", *arguments]
+            self.processes.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        self.say("ready")
+
+    def say(self, what: str) -> None:
+        """Wait until all of them have said so."""
+        for process in self.processes:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line.strip() == what, line
+
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process in self.processes]
+
+    async def finished(self) -> tuple[int, float]:
+        """How many messages came in all, and when the last did."""
+
+        def last(process: subprocess.Popen[str]) -> dict[str, float]:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+            found: dict[str, float] = json.loads(process.stdout.readline())
+            return found
+
+        found = await asyncio.gather(*(asyncio.to_thread(last, process) for process in self.processes))
+        return int(sum(each["got"] for each in found)), max(each["ended"] for each in found)
+
+    def latencies_ms(self) -> dict[str, float]:
+        found = np.concatenate([np.load(path) for path in self._files]) / 1e6
+        if not found.size:
+            return {}
+        p50, p99, p999 = np.percentile(found, (50, 99, 99.9)).tolist()
+        return {"p50_ms": p50, "p99_ms": p99, "p999_ms": p999}
+
+    def end(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+
+
+# Systems: each gives where receivers find it, its processes, a way to publish one, and one to publish everything.
+
+
+@asynccontextmanager
+async def nats_server(folder: Path) -> AsyncIterator[tuple[str, int]]:
+    from narrowcast.deliver.transport.nats.server import NatsServer
+
+    server = NatsServer(folder / "nats")
+    url = await server.start()
+    assert server.process is not None
+    try:
+        yield url, server.process.pid
+    finally:
+        await server.stop()
+
+
+@asynccontextmanager
+async def nats_core(folder: Path, **_: Any) -> AsyncIterator[tuple[str, list[int], Send, Send]]:
+    import nats
+
+    async with nats_server(folder) as (url, pid):
+        connection = await nats.connect(url)
+
+        async def send(message: dict[str, Any]) -> None:
+            await connection.publish(f"plain.{half_of(message['symbol'])}.{message['symbol']}", packed(message))
+
+        async def send_all(rows: Any) -> None:
+            for message in rows:
+                await send(message)
+            await connection.flush(timeout=60)
+
+        yield url, [pid], send, send_all
+        await connection.close()
+
+
+@asynccontextmanager
+async def jetstream(folder: Path, **_: Any) -> AsyncIterator[tuple[str, list[int], Send, Send]]:
+    import nats
+
+    async with nats_server(folder) as (url, pid):
+        connection = await nats.connect(url)
+        stream = connection.jetstream(publish_async_max_pending=4000)
+        await stream.add_stream(name="js", subjects=["js.>"])
+
+        async def send(message: dict[str, Any]) -> Any:
+            subject = f"js.{half_of(message['symbol'])}.{message['symbol']}"
+            return await stream.publish_async(subject, packed(message), wait_stall=60)
+
+        async def send_all(rows: Any) -> None:
+            for future in [await send(message) for message in rows]:
+                await future
+
+        yield url, [pid], send, send_all
+        await connection.close()
+
+
+@asynccontextmanager
+async def zeromq(folder: Path, **_: Any) -> AsyncIterator[tuple[str, list[int], Send, Send]]:
+    import zmq
+    import zmq.asyncio
+
+    socket = zmq.asyncio.Context().socket(zmq.PUB)
+    socket.setsockopt(zmq.SNDHWM, 0)
+    port = socket.bind_to_random_port("tcp://127.0.0.1")
+
+    async def send(message: dict[str, Any]) -> None:
+        await socket.send(half_of(message["symbol"]).encode() + packed(message))
+
+    async def send_all(rows: Any) -> None:
+        for message in rows:
+            await send(message)
+
+    yield f"tcp://127.0.0.1:{port}", [], send, send_all
+    socket.close(0)
+
+
+@asynccontextmanager
+async def dds(folder: Path, **_: Any) -> AsyncIterator[tuple[str, list[int], Send, Send]]:
+    from narrowcast.deliver.routing.address import Multicast
+    from narrowcast.deliver.transport.dds.config import DdsSettings
+    from narrowcast.deliver.transport.dds.multicast import DdsMulticast
+
+    carrier = DdsMulticast(DdsSettings(domain=91))
+    await carrier.start(lambda data: None)
+    for half in "ab":
+        await carrier.prepare(Multicast(0, ord(half)))
+
+    async def send(message: dict[str, Any]) -> None:
+        await carrier.send(Multicast(0, ord(half_of(message["symbol"]))), packed(message))
+
+    async def send_all(rows: Any) -> None:
+        for message in rows:
+            await send(message)
+
+    yield "91", [], send, send_all
+    await carrier.close()
+
+
+@asynccontextmanager
+async def narrowcast(
+    folder: Path,
+    h: int = 64,
+    seal: bool = True,
+    columns: bool = False,
+    shared: bool = False,
+    subscribers: int = 8,
+    **_: Any,
+) -> AsyncIterator[tuple[str, list[int], Send, Send]]:
     from narrowcast.deliver.client.connect import connect
     from narrowcast.deliver.processes.supervise import Supervisor, local_system
     from narrowcast.model import Interest
     from narrowcast.model.folder import write_tables
     from narrowcast.plans.channels import api as channels
 
-    pairs = [(int(name[1:]), k) for k in range(RECEIVERS) for name in wanted(k)]
-    flow, user = zip(*pairs, strict=True)
     names = [f"S{j:02d}" for j in range(SYMBOLS)]
+    pairs = [
+        (j, k) for k in range(max(subscribers, 2)) for j, name in enumerate(names) if half_of(name) == wanted_by(k)
+    ]
+    flow, user = zip(*pairs, strict=True)
     interest = Interest.from_pairs(flow, user, [1.0] * SYMBOLS, flow_names=names)
     plan = write_tables(channels.plan(interest, groups=2, sessions=2, method="gf").to_tables(), folder / "plan")
-    supervisor, stop = (
-        Supervisor(local_system(folder / "data", plan, key=("symbol",), messages=h, seal=seal), sync="2m"),
-        asyncio.Event(),
-    )
+    data = folder / "data"
+    system = local_system(data, plan, key=("symbol",), messages=h, seal=seal)
+    supervisor, stop = Supervisor(system, sync="always"), asyncio.Event()
     running = asyncio.ensure_future(supervisor.run(stop))
-    while not supervisor._ready:
-        await asyncio.sleep(0.1)
-    receivers = await asyncio.to_thread(start_receivers, "narrowcast", str(folder / "data"), messages)
-    assert supervisor.server.process is not None
-    pids = {
-        "server": [supervisor.server.process.pid],
-        "publisher": [os.getpid()],
-        "source": [p.pid for p in supervisor.processes.values()],
-        "receivers": [p.pid for p in receivers],
-    }
+    edge: subprocess.Popen[bytes] | None = None
     try:
-        async with connect(folder / "data") as connection:
-            rows = [row(n) for n in range(messages)]
+        while not supervisor._ready:
+            await asyncio.sleep(0.1)
+        pids = [process.pid for process in supervisor.processes.values()]
+        assert supervisor.server.process is not None
+        pids.append(supervisor.server.process.pid)
+        where = str(data)
+        if shared:
+            edge = _start_edge(data, system)
+            pids.append(edge.pid)
+            while not (data / "edge.sock").exists():
+                await asyncio.sleep(0.05)
+            where += f"|{data / 'edge.sock'}"
+        async with connect(data) as connection:
             await connection.publish(row(0) | {"symbol": "warm"})
-            await asyncio.sleep(SETTLE_S)
-            used, sent, begun = Cpu(pids), lo_bytes(), time.perf_counter()
-            await connection.publish(rows)
-            acked = time.perf_counter() - begun
-            results = await finish(receivers)
-            seconds = time.perf_counter() - begun
-            return {
-                "messages_s": messages / seconds,
-                "acked_s": messages / acked,
-                "cpu": used.spent(),
-                "mbytes": (lo_bytes() - sent) / 1e6,
-                "repaired": sum(result["repaired"] for result in results),
-            }
+
+            yield where, pids, connection.publish, connection.publish
     finally:
-        for process in receivers:
-            process.kill()
-            process.communicate()
+        if edge is not None:
+            edge.terminate()
+            edge.wait()
         stop.set()
         await running
 
 
-async def plain(folder: Path, messages: int) -> dict[str, Any]:
-    """The same fan-out through subjects: one per symbol, nothing durable, nothing repaired."""
-    import nats
+def _start_edge(data: Path, system: Any) -> subprocess.Popen[bytes]:
+    from narrowcast.deliver.processes.system import EdgeSection
 
-    from narrowcast.deliver.transport.nats.server import NatsServer
-
-    server = NatsServer(folder / "nats")
-    url = await server.start()
-    receivers = await asyncio.to_thread(start_receivers, "nats", url, messages)
-    assert server.process is not None
-    pids = {
-        "server": [server.process.pid],
-        "publisher": [os.getpid()],
-        "receivers": [p.pid for p in receivers],
-    }
-    connection = await nats.connect(url)
-    try:
-        rows = [row(n) for n in range(messages)]
-        await asyncio.sleep(SETTLE_S)
-        used, sent, begun = Cpu(pids), lo_bytes(), time.perf_counter()
-        for each in rows:
-            payload = json.dumps(each, separators=(",", ":")).encode()
-            await connection.publish(f"plain.{each['symbol']}", payload)
-        await connection.flush(timeout=60)
-        acked = time.perf_counter() - begun
-        await finish(receivers)
-        seconds = time.perf_counter() - begun
-        return {
-            "messages_s": messages / seconds,
-            "acked_s": messages / acked,
-            "cpu": used.spent(),
-            "mbytes": (lo_bytes() - sent) / 1e6,
-            "repaired": 0,
-        }
-    finally:
-        for process in receivers:
-            process.kill()
-            process.communicate()
-        await connection.close()
-        await server.stop()
+    file = data / "shared.toml"
+    file.write_text(replace(system, edge=EdgeSection("shared", socket="edge.sock")).to_toml())
+    return subprocess.Popen([sys.executable, "-m", "narrowcast.deliver.processes.roles", "edge", str(file)])
 
 
-async def everything(messages: int, sizes: list[int], rounds: int, compare: bool) -> None:
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    size = len(json.dumps(row(100), separators=(",", ":")))
-    print(f"{messages:,} messages of {size} bytes, {RECEIVERS} receivers, each of half the symbols")
-    print(
-        f"{'':>16} {'messages/s':>11} {'acked/s':>9} {'CPU s':>7} {'MB':>7} {'repaired':>9}   "
-        f"{'server':>9} {'publisher':>9} {'source':>9} {'receivers':>9}"
-    )
+SYSTEMS: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "NATS core": ("NATS core", nats_core, {}),
+    "JetStream": ("JetStream", jetstream, {}),
+    "Cyclone DDS": ("Cyclone DDS", dds, {}),
+    "ZeroMQ": ("ZeroMQ", zeromq, {}),
+    "narrowcast": ("narrowcast", narrowcast, {}),
+    "narrowcast, h=1": ("narrowcast", narrowcast, {"h": 1}),
+    "narrowcast, no seal": ("narrowcast", narrowcast, {"seal": False}),
+    "narrowcast, shared edge": ("narrowcast", narrowcast, {"shared": True}),
+    "narrowcast, columns": ("narrowcast", narrowcast, {"columns": True}),
+    "narrowcast, columns, shared edge": ("narrowcast", narrowcast, {"columns": True, "shared": True}),
+}
+
+
+async def measured(title: str, subscribers: int, messages: int, rate: int | None) -> dict[str, float]:
+    """One run: at a rate for latency, without one for what is sustained."""
+    kind, system, options = SYSTEMS[title]
     with tempfile.TemporaryDirectory() as name:
-        for turn in range(rounds):
-            for h in sizes:
-                for seal in (True, False) if compare else (True,):
-                    folder = Path(name) / f"h{h}-{turn}-{seal}"
-                    folder.mkdir()
-                    title = f"narrowcast h={h}" if seal else f"no seal h={h}"
-                    found[title].append(await narrowcast(folder, h, messages, seal))
-                    _print(title, found[title][-1])
-            folder = Path(name) / f"plain-{turn}"
-            folder.mkdir()
-            found[PLAIN].append(await plain(folder, messages))
-            _print(PLAIN, found[PLAIN][-1])
-    if rounds > 1:
-        print("medians of CPU and bytes, and as shares of those of plain NATS")
-        peer = _median(found[PLAIN])
-        for title, runs in found.items():
-            cpu, mbytes = _median(runs)
-            print(f"{title:>16} {cpu:7.2f} s {mbytes:7.1f} MB   {cpu / peer[0]:6.2f} {mbytes / peer[1]:6.2f}")
+        folder = Path(name)
+        async with system(folder, subscribers=subscribers, **options) as (where, pids, send, send_all):
+            receivers = await asyncio.to_thread(Receivers, kind, where, subscribers, messages + WARM, folder)
+            try:
+                columns = options.get("columns", False)
+                await asyncio.sleep(SETTLE_S)
+                await send_all(rows_of(WARM, columns, 0))  # what is loaded and compiled at first is not measured
+                rows = rows_of(messages if rate is None else 0, columns, time.monotonic_ns())
+                await asyncio.to_thread(receivers.say, "warm")
+                await asyncio.sleep(SETTLE_S / 2)
+                spent = Spent([os.getpid(), *pids, *receivers.pids])
+                begun = time.monotonic()
+                if rate is None:
+                    await send_all(rows)
+                else:
+                    await paced(send, messages, rate)
+                published = time.monotonic() - begun
+                got, ended = await receivers.finished()
+                found = spent.found() | {"published_s": published}
+            finally:
+                latencies = receivers.latencies_ms() if all(path.exists() for path in receivers._files) else {}
+                receivers.end()
+            missing = receivers.expected - got
+            found |= {"delivered": got, "missing": missing, "messages_s": messages / max(ended - begun, 1e-9)}
+            found |= {"cpu_us": 1e6 * found["cpu_s"] / max(got, 1), "bytes": 1e6 * found["mbytes"] / max(got, 1)}
+            return found | (latencies if rate is not None else {})
 
 
-def _median(runs: list[dict[str, Any]]) -> tuple[float, float]:
-    return median(sum(r["cpu"].values()) for r in runs), median(r["mbytes"] for r in runs)
+async def paced(send: Send, messages: int, rate: int) -> None:
+    """Publish at a rate, however long each takes to be acknowledged; above 1,000/s a few at a time."""
+    at_once = max(1, rate // 1000)
+    begun, waiting = time.monotonic(), []
+    for first in range(0, messages, at_once):
+        await asyncio.sleep(max(0.0, begun + first / rate - time.monotonic()))
+        waiting += [asyncio.ensure_future(send(row(n))) for n in range(first, min(first + at_once, messages))]
+    for each in await asyncio.gather(*waiting):
+        if isinstance(each, asyncio.Future):
+            await each
 
 
-def _print(title: str, r: dict[str, Any]) -> None:
-    each = " ".join(f"{r['cpu'].get(role, 0.0):>9.2f}" for role in ("server", "publisher", "source", "receivers"))
-    print(
-        f"{title:>16} {r['messages_s']:>11,.0f} {r['acked_s']:>9,.0f} {sum(r['cpu'].values()):>7.2f} "
-        f"{r['mbytes']:>7.1f} {r['repaired']:>9,.0f}   {each}",
-        flush=True,
-    )
+# What is run, printed and kept.
+
+LATENCY = ("NATS core", "JetStream", "Cyclone DDS", "ZeroMQ", "narrowcast", "narrowcast, shared edge")
+SUSTAINED = tuple(SYSTEMS)
+
+
+def runs(given: argparse.Namespace) -> list[tuple[str, int, int, int | None]]:
+    """Title, subscribers, messages and rate of every measurement."""
+    seconds = 2 if given.quick else 10
+    sizes = (1, 8) if given.quick else (1, 8, 64)
+    rates = (100, 1000) if given.quick else (100, 1000, 10_000)
+    latency = [(title, n, max(seconds * rate, 160), rate) for n in sizes for rate in rates for title in LATENCY]
+    burst, table = (8_000, 256_000) if given.quick else (40_000, 2_000_000)
+    sustained = [
+        (t, n, table if "columns" in t else burst, None) for n in ((8,) if given.quick else (1, 8)) for t in SUSTAINED
+    ]
+    found = [run for run in latency + sustained if given.only is None or given.only in run[0]]
+    return [(title, n, messages // SYMBOLS * SYMBOLS, rate) for title, n, messages, rate in found]
+
+
+def show(title: str, n: int, rate: int | None, found: dict[str, float], peer: dict[str, float] | None) -> None:
+    share = f"{found['cpu_us'] / peer['cpu_us']:6.2f} of NATS" if peer and peer["cpu_us"] else ""
+    if rate is None:
+        what = f"{found['messages_s']:>11,.0f} messages/s"
+    else:
+        what = "p50 {p50_ms:8.2f}  p99 {p99_ms:8.2f}  p99.9 {p999_ms:8.2f} ms".format(
+            **({"p50_ms": 0.0, "p99_ms": 0.0, "p999_ms": 0.0} | found)
+        )
+    at = "as fast as it goes" if rate is None else f"{rate:,}/s"
+    lost = f"  MISSING {found['missing']:,.0f}" if found["missing"] else ""
+    used = f"CPU {found['cpu_us']:7.1f} µs  {found['bytes']:7.0f} B"
+    print(f"{title:>32}  {n:>3} subscribers, {at:<18} {what}  {used}  {share}{lost}", flush=True)
+
+
+async def everything(given: argparse.Namespace) -> dict[str, Any]:
+    kept: dict[tuple[str, int, int | None], list[dict[str, float]]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as name:
+        fsync = fsync_ms(Path(name))
+    print(f"an fsync takes {fsync:.2f} ms here; CPU and bytes are per delivered message", flush=True)
+    for _ in range(given.rounds):
+        for title, n, messages, rate in runs(given):
+            found = await measured(title, n, messages, rate)
+            kept[title, n, rate].append(found)
+            peers = kept.get(("NATS core", n, rate))
+            show(title, n, rate, found, peers[-1] if peers else None)
+    rows = []
+    for (title, n, rate), all_found in kept.items():
+        medians = {name: median(f[name] for f in all_found if name in f) for name in all_found[0]}
+        rows.append({"system": title, "subscribers": n, "rate": rate, "rounds": len(all_found)} | medians)
+    return {"fsync_ms": fsync, "rounds": given.rounds, "rows": rows}
+
+
+def markdown(found: dict[str, Any]) -> str:
+    """The medians as tables, with CPU and bytes as shares of those of NATS core in the same run."""
+    peers = {(r["subscribers"], r["rate"]): r for r in found["rows"] if r["system"] == "NATS core"}
+    lines = [f"An fsync takes {found['fsync_ms']:.2f} ms. Medians of {found['rounds']}.", ""]
+    for rated in (True, False):
+        head = ("p50 ms", "p99 ms", "p99.9 ms") if rated else ("messages/s", "memory MB")
+        names = (
+            "subscribers",
+            *(("rate",) if rated else ()),
+            "",
+            *head,
+            "CPU µs",
+            "of NATS",
+            "bytes",
+            "of NATS",
+            "missing",
+        )
+        lines += [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
+        rows = [r for r in found["rows"] if (r["rate"] is not None) == rated]
+        for r in sorted(rows, key=lambda r: (r["subscribers"], r["rate"] or 0)):
+            peer = peers.get((r["subscribers"], r["rate"]))
+            shares = [f"{r[k] / peer[k]:.2f}" if peer and peer[k] else "" for k in ("cpu_us", "bytes")]
+            times = [f"{r[k]:.2f}" if k in r else "" for k in ("p50_ms", "p99_ms", "p999_ms")]
+            middle = times if rated else [f"{r['messages_s']:,.0f}", f"{r['memory_mb']:,.0f}"]
+            cells = [f"{r['subscribers']}", *([f"{r['rate']:,}"] if rated else []), r["system"], *middle]
+            cells += [f"{r['cpu_us']:.1f}", shares[0], f"{r['bytes']:.0f}", shares[1], f"{r['missing']:.0f}"]
+            lines.append(f"| {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=40_000)
-    parser.add_argument("--sizes", default="1,8,64", help="aggregations h to try")
-    parser.add_argument("--rounds", type=int, default=1, help="repeat all of it, and show medians")
-    parser.add_argument("--seals", action="store_true", help="also without sealing frames, to see its price")
-    parser.add_argument("--receive", nargs=4, help=argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer rates, subscribers and messages")
+    parser.add_argument("--rounds", type=int, default=1, help="repeat all of it, and keep medians")
+    parser.add_argument("--only", help="systems with this in their name")
+    parser.add_argument("--json", type=Path, help="keep the medians in a file")
+    parser.add_argument("--table", type=Path, help="print such a file as Markdown, and measure nothing")
+    parser.add_argument("--receive", nargs=5, help=argparse.SUPPRESS)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.receive:
-        kind, where, k, count = given.receive
-        run = receive_narrowcast if kind == "narrowcast" else receive_nats
-        asyncio.run(run(where, int(k), int(count)))
+        kind, where, mine, expected, out = given.receive
+        asyncio.run(receiving(kind, where, [int(k) for k in mine.split(",")], int(expected), out))
+    elif given.table:
+        print(markdown(json.loads(given.table.read_text())))
     elif given.inside:
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-        sizes = [int(h) for h in given.sizes.split(",")]
-        asyncio.run(everything(given.messages, sizes, given.rounds, given.seals))
+        found = asyncio.run(everything(given))
+        if given.json:
+            given.json.write_text(json.dumps(found, indent=1) + "\n")
     else:
         sys.exit(subprocess.run(["unshare", "--net", sys.executable, *sys.argv, "--inside"], check=False).returncode)
 
