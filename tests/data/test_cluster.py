@@ -1,4 +1,4 @@
-"""The same job on a real standalone cluster: the package shipped, a worker killed, the same tables."""
+"""The same job on a real standalone cluster, in a user's session: the package sent, a worker killed, equal tables."""
 
 from __future__ import annotations
 
@@ -111,11 +111,13 @@ def test_a_cluster_that_loses_a_worker_gives_the_tables_of_one_machine(
     cluster.kill(1)
     said, complained = running.communicate(timeout=900)
     assert running.returncode == 0, complained
-    package = next(line for line in said.splitlines() if line.startswith("package:"))
-    assert "narrowcast.zip" in package
-    assert len(package.split()) == 2
+    # No worker had the package, and all have it from the file that they were sent.
+    had, have = (next(line for line in said.splitlines() if line.startswith(when)) for when in ("before:", "after:"))
+    assert had == "before: None"
+    assert "narrowcast.zip" in have
+    assert len(have.split()) == 2
 
-    alone = job("local[2]", "local")
+    alone = job("local[2]", "local", PYSPARK_PYTHON=sys.executable)
     said, complained = alone.communicate(timeout=900)
     assert alone.returncode == 0, complained
     local, remote = tables(tmp_path / "local"), tables(tmp_path / "remote")

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from narrowcast.data.spark.session import _reachable, package_zip, session
+from narrowcast.data.spark.home import package_zip
+from narrowcast.data.spark.session import _reachable, session
 from narrowcast.errors import InputError
 
 

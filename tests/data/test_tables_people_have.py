@@ -177,6 +177,20 @@ def test_names_that_differ_only_in_case_are_two_columns(spark: Any, tmp_path: Pa
 
 
 @pytest.mark.spark
+def test_messages_without_a_key_are_counted_and_their_flow_is_named(spark: Any, tmp_path: Path) -> None:
+    place = folder_with(tmp_path / "in", "subscriber,profile\nann,price > 1\n")
+    nulls = [None, "a\\N", "x|\\N", "\\N|", None]
+    pq.write_table(
+        pa.table({"symbol": nulls, "venue": ["N"] * 4 + [None], "price": [2.0] * 5}), place / "messages.parquet"
+    )
+    line = "2 messages have no symbol; their flows are called \\N (\\N is null)"
+    assert line in measured(spark, place).remarks
+    two = measure_folder(spark, find_inputs(place), tmp_path / "two", MeasureSettings(key=("symbol", "venue")))
+    says = "2 messages have no symbol or venue; their flows are called \\N|N, \\N|\\N (\\N is null)"
+    assert says in two.remarks
+
+
+@pytest.mark.spark
 def test_an_empty_result_says_why(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     place = folder_with(tmp_path / "in", "subscriber,profile\nann,prise > 1\nbob,prise > 1\n")
     pq.write_table(LOG, place / "messages.parquet")

@@ -11,7 +11,7 @@ from narrowcast.cli.arguments import columns
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table
 from narrowcast.cli.plan.common import Strict
 from narrowcast.cli.plan.queries import Attributes, QueryMethod, QueryProcedure
-from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, running, say
+from narrowcast.cli.spark import Conf, Explain, Master, Memory, Overwrite, running, say
 from narrowcast.errors import InputError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def answer(
     ] = None,
     master: Master = "local[*]",
     memory: Memory = "1g",
+    conf: Conf = None,
     explain: Explain = False,
     overwrite: Overwrite = False,
     strict: Strict = False,
@@ -78,7 +79,7 @@ def answer(
         followed = _followed(plan, [name for name, value in chosen.items() if value is not None])
     ways = (method or QueryMethod.pair).value, (procedure or QueryProcedure.rectangle).value
     merging = Merging(columns(attributes), *ways, Constants(**prices), seed)
-    with running(master, memory, "answering") as (spark, report):
+    with running(master, memory, "answering", conf=conf) as (spark, report):
         result = run(
             spark,
             queries,

@@ -11,7 +11,7 @@ import typer
 
 from narrowcast.cli.arguments import columns
 from narrowcast.cli.output import AsJson, notes, output, print_json, table
-from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, running, say, types
+from narrowcast.cli.spark import Conf, Explain, Master, Memory, Overwrite, running, say, types
 from narrowcast.errors import InputError
 
 
@@ -50,6 +50,7 @@ def measure(
     ] = False,
     master: Master = "local[*]",
     memory: Memory = "1g",
+    conf: Conf = None,
     explain: Explain = False,
     overwrite: Overwrite = False,
     json: AsJson = False,
@@ -64,6 +65,8 @@ def measure(
         narrowcast measure market --out measured
 
         narrowcast measure market --out measured --key symbol --half-life-s 600 --master spark://host:7077 --explain
+
+        narrowcast measure market --out measured --master yarn --conf spark.executor.memory=4g
     """
     from narrowcast.data.ingest.find import check_enough, find_inputs
     from narrowcast.data.ingest.here import clean_tables
@@ -94,7 +97,7 @@ def measure(
     # Small tables are read while Spark starts.
     with ThreadPoolExecutor(1) as aside:
         clean = aside.submit(clean_tables, found)
-        with running(master, memory, "measuring", found.values()) as (spark, report):
+        with running(master, memory, "measuring", found.values(), conf) as (spark, report):
             result = measure_folder(
                 spark,
                 found,

@@ -9,7 +9,7 @@ import typer
 
 from narrowcast.cli.arguments import columns
 from narrowcast.cli.output import AsJson, output, print_json, table
-from narrowcast.cli.spark import Explain, Master, Memory, Overwrite, running, say
+from narrowcast.cli.spark import Conf, Explain, Master, Memory, Overwrite, running, say
 
 
 def replay(
@@ -23,6 +23,7 @@ def replay(
     out: Annotated[Path | None, typer.Option(help="The folder for tables by group, link and subscriber.")] = None,
     master: Master = "local[*]",
     memory: Memory = "1g",
+    conf: Conf = None,
     explain: Explain = False,
     overwrite: Overwrite = False,
     json: AsJson = False,
@@ -50,7 +51,7 @@ def replay(
     check_known(made, messages, "key")
     read = [path for path in (messages, subscriptions, interest) if path is not None]
     check_replay(plan, made, subscriptions, interest)
-    with running(master, memory, "replaying", read) as (spark, report):
+    with running(master, memory, "replaying", read, conf) as (spark, report):
         result = run(
             spark,
             plan,

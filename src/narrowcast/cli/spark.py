@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from narrowcast.data.spark.progress import TaskReporter
 
 Master = Annotated[
-    str, typer.Option(envvar="NARROWCAST_MASTER", help="Where Spark runs: local[*], local[4] or spark://host:port.")
+    str,
+    typer.Option(
+        envvar="NARROWCAST_MASTER",
+        help="Where Spark runs: local[*], local[4], spark://host:port, yarn, or sc://host:port (Spark Connect).",
+    ),
+]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conf",
+        metavar="NAME=VALUE",
+        help="A setting of Spark, as spark.executor.memory=4g; may be given several times. It wins over ours.",
+    ),
 ]
 Memory = Annotated[
     str,
@@ -30,15 +42,16 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier
 
 @contextmanager
 def running(
-    master: str, memory: str, what: str, sources: Iterable[str | Path] = ()
+    master: str, memory: str, what: str, sources: Iterable[str | Path] = (), conf: list[str] | None = None
 ) -> Iterator[tuple[Any, TaskReporter]]:
     """A Spark session for inputs of this size and a reporter that moves a progress bar; both end with the block."""
+    settings = spark_settings(conf)
     from narrowcast.data.spark.session import session
     from narrowcast.data.spark.sizing import are_small
 
     with progress() as bar:
         task = bar.add_task("starting Spark", total=None)
-        spark = session(master, memory=memory, quick=are_small(sources))
+        spark = session(master, memory=memory, quick=are_small(sources), extra=settings)
         bar.update(task, description=what)
         try:
             yield spark, lambda done, total: bar.update(task, completed=done, total=total or None)
@@ -49,6 +62,27 @@ def running(
 def say(step: TableStep) -> None:
     """One line per step for --explain."""
     notes.print(f"{step.table:<26} {text(step.rows):>14} rows {step.seconds:>9.2f} s", soft_wrap=True)
+
+
+def spark_settings(given: list[str] | None) -> dict[str, str]:
+    """`--conf NAME=VALUE` as Spark's settings; what another option says is refused.
+
+    >>> spark_settings(["spark.executor.memory=4g"])
+    {'spark.executor.memory': '4g'}
+    """
+    own = {"spark.master": "--master", "spark.driver.memory": "--memory", "spark.remote": "--master sc://…"}
+    found = {}
+    for pair in given or ():
+        name, _, value = pair.partition("=")
+        if not name.startswith("spark.") or not value:
+            message = f"--conf must be NAME=VALUE, e.g. spark.executor.memory=4g, got {pair!r}"
+            raise InputError(message, name="conf", got=pair)
+        if name in own:
+            raise InputError(
+                f"--conf must not set {name}, got {pair!r}", name="conf", got=pair, hint=f"use {own[name]}"
+            )
+        found[name] = value
+    return found
 
 
 def types(given: list[str] | None) -> dict[str, str] | None:

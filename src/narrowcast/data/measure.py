@@ -14,17 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 from narrowcast.data.ingest.key import check_key, check_known, chosen_key
 from narrowcast.data.ingest.types import attribute_types
+from narrowcast.errors import InputError
 from narrowcast.model.demand import Demand
 from narrowcast.model.intake import read_measured
 from narrowcast.model.quarantine import Quarantine
 from narrowcast.model.tables import as_table, local_path
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
     from narrowcast.data.statistics.measure import MeasureSettings
 
 log = logging.getLogger(__name__)
+# Rows of a table that the driver looks through by itself.
+FEW = 200_000
 
 
 def measure(
@@ -46,14 +50,15 @@ def measure(
 
     Parameters
     ----------
-    messages : a path (Parquet, CSV, JSON lines, a folder of them), a pyarrow.Table, a pandas or a Spark DataFrame
+    messages : a path (Parquet, CSV, JSON lines, a folder of them), a pyarrow.Table, a pandas or a Spark DataFrame, or
+        the name of a table that the session knows, such as "db.messages"
     subscriptions : the same, with the columns subscriber and profile
     key : the attribute, or attributes, of a message that make its flow. None takes what the `manifest.json` beside
         the messages says; without one, and for (), flows are content classes: messages that the same profiles match
     tree : the multicast tree for a filters plan (node, parent); subscriptions then say the node each is at
     out : the folder to write; None measures into a temporary one that lives as long as the demand
-    spark : the session to work in; None takes that of a Spark DataFrame, or the one of this process, which starts
-        in some seconds and stays for the next call
+    spark : the session to work in, also one of Spark Connect; none of its settings is changed. None takes that of a
+        Spark DataFrame, or the one of this process, which starts in some seconds and stays for the next call
     half_life_s, window_s : how selectivity and overlap weigh messages by age: half after so many seconds, none past
     overlap : count the pairs of profiles that match the same messages
     types : types of attributes in text files, such as {"symbol": "string"}: bigint, double, string, boolean,
@@ -108,7 +113,9 @@ def measure(
 
 
 def _usable(table: Any, name: str, columns: Sequence[str] = ()) -> Any:
-    """A path or a Spark DataFrame as it is, anything else as an Arrow table."""
+    """A path, a name or a Spark DataFrame as it is, anything else as an Arrow table."""
+    if isinstance(table, str | Path) and str(table).startswith("file:"):
+        return local_path(table, name)
     return table if isinstance(table, str | Path) or _is_spark(table) else as_table(table, name=name, columns=columns)
 
 
@@ -116,42 +123,114 @@ def _chosen(messages: Any, asked: Sequence[str] | None) -> tuple[str, ...]:
     if isinstance(messages, str | Path):
         return chosen_key(asked, messages)
     key = tuple(asked or ())
-    check_key(key, messages.columns if _is_spark(messages) else messages.column_names)
+    if not _is_spark(messages):
+        check_key(key, messages.column_names)
+        return key
+    from narrowcast.data.ingest.kafka import is_topic
+    from narrowcast.data.ingest.nested import leaves
+
+    if not is_topic(messages):  # what is inside its records is not known yet
+        check_key(key, list(leaves(messages.schema)))
     return key
 
 
 def _measured(
     spark: SparkSession, given: Mapping[str, Any], out: Path, settings: MeasureSettings, overwrite: bool
 ) -> Demand:
+    from narrowcast.data.ingest.here import clean_tables
     from narrowcast.data.statistics.measure import measure_folder
 
-    with _sources(given) as sources:
-        for line in measure_folder(spark, sources, out, settings, overwrite=overwrite).remarks:
+    with _sources(spark, given) as (sources, here):
+        clean = clean_tables(here)
+        for line in measure_folder(spark, sources, out, settings, overwrite=overwrite, clean=clean).remarks:
             log.warning(line)
     return read_measured(out, Quarantine())
 
 
 @contextmanager
-def _sources(given: Mapping[str, Any]) -> Iterator[dict[str, str | Path]]:
-    """What Spark can read, while the block runs: paths as they are, frames as views, the rest as Parquet files."""
+def _sources(
+    spark: SparkSession, given: Mapping[str, Any]
+) -> Iterator[tuple[dict[str, str | Path], dict[str, str | Path]]]:
+    """What Spark can read, and what can be read here, while the block runs.
+
+    Spark has paths as they are, frames as views and the rest as Parquet files; workers on other machines see no file
+    of this one, so there the rest are views as well. Frames of few rows, but for messages, are files here too.
+    """
     import pyarrow.parquet as pq
+
+    from narrowcast.data.spark.home import is_local, job_named
+    from narrowcast.data.spark.sizing import ViewName
 
     with ExitStack() as until, tempfile.TemporaryDirectory(prefix="narrowcast-inputs-") as folder:
         sources: dict[str, str | Path] = {}
+        here: dict[str, str | Path] = {}
         for name, table in given.items():
             if isinstance(table, str | Path):
                 sources[name] = table
-            elif _is_spark(table):
-                view = f"narrowcast_{name}_{uuid.uuid4().hex}"
+            elif _is_spark(table) or not is_local(spark):
+                table = table if _is_spark(table) else spark.createDataFrame(_in_us(table))
+                view = ViewName.of(f"narrowcast_{name}_{uuid.uuid4().hex}", table)
                 table.createTempView(view)
                 until.callback(table.sparkSession.catalog.dropTempView, view)
-                sources[name] = view
+                sources[name] = here[name] = view
+                if name != "messages":
+                    with job_named(spark, f"taking in {name}"):
+                        few = table.limit(FEW + 1).toArrow()
+                    if few.num_rows <= FEW:
+                        view.size_bytes = few.nbytes
+                        here[name] = Path(folder) / f"{name}.parquet"
+                        pq.write_table(few.replace_schema_metadata(None), here[name])
             else:
                 sources[name] = Path(folder) / f"{name}.parquet"
-                # Spark knows no nanoseconds.
-                options = {"coerce_timestamps": "us", "allow_truncated_timestamps": True}
-                pq.write_table(table, sources[name], **options)
-        yield sources
+                pq.write_table(_in_us(table), sources[name])
+        yield sources, {**sources, **here}
+
+
+def _in_us(table: pa.Table) -> pa.Table:
+    """Spark knows no nanoseconds."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+            kind = pa.timestamp("us", field.type.tz)
+            table = table.set_column(place, pa.field(field.name, kind), table[field.name].cast(kind, safe=False))
+    return table
+
+
+def frame(demand: Demand, name: str, spark: SparkSession | None = None) -> DataFrame:
+    """One of the tables that `measure` has made, as a Spark DataFrame.
+
+    Parameters
+    ----------
+    demand : what `measure` returned
+    name : the table: flows, interest, audiences, profiles, selectivity, overlap, quarantine, …
+    spark : the session to have it in, also one of Spark Connect; None takes the one of this process
+
+    Returns
+    -------
+    DataFrame : its rows, which the driver hands to Spark: also where workers do not see the demand's folder
+
+    Raises
+    ------
+    InputError : a demand that was not measured, or a table that it does not have
+
+    Example
+    -------
+        demand = nc.measure(messages_df, subscriptions_df, key="symbol")
+        nc.frame(demand, "interest").groupBy("subscriber").count().show()
+    """
+    import pyarrow.parquet as pq
+
+    if demand.folder is None:
+        raise InputError("demand must be one that measure has made, got one without a folder", name="demand")
+    there = sorted(path.stem for path in demand.folder.glob("*.parquet"))
+    if name not in there:
+        message = f"name must be one of {', '.join(there)}, got {name!r}"
+        raise InputError(message, name="name", allowed=tuple(there), got=name)
+    from narrowcast.data.spark.session import session
+
+    table = pq.read_table(demand.folder / f"{name}.parquet").replace_schema_metadata(None)
+    return (spark or session()).createDataFrame(table)
 
 
 def _is_spark(table: Any) -> bool:

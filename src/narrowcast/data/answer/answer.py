@@ -26,6 +26,7 @@ from narrowcast.data.answer.apart import CHANNEL, exact_times, write_apart
 from narrowcast.data.answer.state import Earlier, earlier, write_state
 from narrowcast.data.ingest.read import BROKEN, FILE, ROW, read
 from narrowcast.data.ingest.take_in import Ingested, ingest
+from narrowcast.data.spark.home import job_named, map_arrow, share, with_settings
 from narrowcast.data.spark.output import Output, TableStep, write_manifest, writing
 from narrowcast.data.spark.progress import TaskReporter, watched
 from narrowcast.data.statistics.query_sizes import grid
@@ -123,7 +124,8 @@ def answer(
     asked = read_queries(queries, aside)
     if not asked:
         raise InputError(f"{queries}: queries must have at least one valid row, got none", name="queries")
-    with watched(spark, progress), writing(out, overwrite=overwrite, explain=explain) as output:
+    whole = writing(out, overwrite=overwrite, explain=explain)
+    with watched(spark, progress), with_settings(spark, {}) as spark, job_named(spark, "answering"), whole as output:
         rows, bad = table_rows(spark, table, asked, strict=strict)
         last = None if incremental is None else earlier(incremental, asked, merging, rows.schema)
         channels = last.headers if last is not None else _planned(rows, asked, merging, output, plan)
@@ -172,7 +174,7 @@ def table_rows(
 
 def answered(rows: DataFrame, channels: Sequence[Header]) -> DataFrame:
     """Each row once for every channel that carries it, with the channel's place in the column `_channel`."""
-    shared = rows.sparkSession.sparkContext.broadcast(Matcher([header.content for header in channels]))
+    shared = share(rows.sparkSession, Matcher([header.content for header in channels]))
     schema = StructType([*rows.schema.fields, StructField(CHANNEL, LongType())])
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -186,7 +188,7 @@ def answered(rows: DataFrame, channels: Sequence[Header]) -> DataFrame:
                     [*taken.columns, pa.array(channel, pa.int64())], names=[*taken.schema.names, CHANNEL]
                 )
 
-    return rows.mapInArrow(work, schema)
+    return map_arrow(rows, work, schema)
 
 
 def _planned(

@@ -21,6 +21,7 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, Str
 
 from narrowcast.data.answer.answer import table_rows
 from narrowcast.data.answer.apart import CHANNEL, exact_times
+from narrowcast.data.spark.home import map_arrow, share
 from narrowcast.errors import InputError
 from narrowcast.model.quarantine import Quarantine
 from narrowcast.plans.queries.api import Answer, Header, Query, QueryService
@@ -49,7 +50,7 @@ def answered_on(rows: DataFrame, headers: Sequence[Header], *, tags: bool = Fals
     held = np.array([len(h.queries) for h in headers], np.int64)
     of_query = np.repeat(np.arange(len(headers)), held)
     place = np.arange(of_query.size) - np.repeat(np.cumsum(held) - held, held)
-    shared = rows.sparkSession.sparkContext.broadcast((matcher, physical, of_query, place))
+    shared = share(rows.sparkSession, (matcher, physical, of_query, place))
     extra = [StructField(CHANNEL, LongType()), StructField(PHYSICAL, LongType())]
     if tags:
         extra.append(StructField(TAGS, ArrayType(IntegerType())))
@@ -70,7 +71,7 @@ def answered_on(rows: DataFrame, headers: Sequence[Header], *, tags: bool = Fals
             columns = [*taken.columns, pa.array(found, pa.int64()), pa.array(physical[found], pa.int64()), *lists]
             yield pa.RecordBatch.from_arrays(columns, names=names)
 
-    return rows.mapInArrow(work, StructType([*rows.schema.fields, *extra]))
+    return map_arrow(rows, work, StructType([*rows.schema.fields, *extra]))
 
 
 def tagged(at: Any, header: Any, place: Any) -> tuple[Any, Any, list[pa.Array]]:

@@ -11,6 +11,7 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from narrowcast.data.ingest.tables import TableSpec
 from narrowcast.data.ingest.verdicts import KIND, fault_if, judged
+from narrowcast.data.spark.home import is_connect, map_arrow
 from narrowcast.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,16 +27,19 @@ def profiles_checked(frame: DataFrame, described: TableSpec) -> DataFrame:
         return frame
     ranges = described.name == "queries"
     # Equal profiles go to one worker, which parses them once.
-    spread = frame.repartition(_parts(frame.sparkSession), "profile")
+    parts = _parts(frame.sparkSession)
+    spread = frame.repartition("profile") if parts is None else frame.repartition(parts, "profile")
     more = [StructField("_fault", StringType()), StructField(USES, ArrayType(StringType()))]
     schema = StructType([*frame.schema.fields, *more])
-    judged_rows = spread.mapInArrow(lambda batches: _with_faults(batches, ranges), schema)
+    judged_rows = map_arrow(spread, lambda batches: _with_faults(batches, ranges), schema)
     bad = fault_if(F.col("_fault").isNotNull(), "bad profile", F.concat(F.lit("profile: "), F.col("_fault")))
     return judged(judged_rows, bad).drop("_fault")
 
 
-def _parts(spark: SparkSession) -> int:
-    """As many as can work at once, or fewer for small inputs (`sizing`)."""
+def _parts(spark: SparkSession) -> int | None:
+    """As many as can work at once, or fewer for small inputs (`sizing`); None where only Spark knows."""
+    if is_connect(spark):
+        return None
     return min(spark.sparkContext.defaultParallelism, int(str(spark.conf.get("spark.sql.shuffle.partitions"))))
 
 

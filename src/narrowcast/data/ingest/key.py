@@ -20,7 +20,8 @@ MOST_JSON = 16 << 20
 
 def chosen_key(asked: Sequence[str] | None, messages: str | Path | None) -> tuple[str, ...]:
     """The key as asked; for None what the manifest beside the messages says; () stands for content classes."""
-    said = key_beside(messages) if asked is None and messages is not None else asked
+    # A name of a table in Spark has nothing beside it.
+    said = key_beside(messages) if asked is None and messages is not None and Path(messages).exists() else asked
     key = tuple(said or ())
     check_known(key, messages, "key")
     return key
@@ -89,9 +90,15 @@ def known_columns(source: str | Path) -> tuple[str, ...] | None:
 
 
 def _parquet_columns(path: Path) -> tuple[str, ...]:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    return tuple(pq.read_schema(path).names)
+    def names(field: pa.Field) -> Iterable[str]:
+        if not pa.types.is_struct(field.type):
+            return (field.name,)
+        return (f"{field.name}.{inner}" for each in field.type for inner in names(each))
+
+    return tuple(dict.fromkeys(name for field in pq.read_schema(path) for name in names(field)))
 
 
 def _csv_columns(path: Path) -> tuple[str, ...]:
@@ -105,6 +112,12 @@ def _json_columns(path: Path) -> tuple[str, ...] | None:
         return None
     found: dict[str, None] = {}
     with _text(path, "utf-8") as lines:
+        if path.suffix == ".json" and lines.read(1) == "[":
+            lines.seek(0)
+            for row in json.load(lines):
+                found |= dict.fromkeys(_names(row))
+            return tuple(found) or None
+        lines.seek(0)
         for line in lines:
             found |= dict.fromkeys(_keys(line))
     return tuple(found) or None
@@ -112,10 +125,20 @@ def _json_columns(path: Path) -> tuple[str, ...] | None:
 
 def _keys(line: str) -> Iterable[str]:
     try:
-        row = json.loads(line)
+        return _names(json.loads(line))
     except ValueError:
         return ()
-    return row if isinstance(row, dict) else ()
+
+
+def _names(row: object) -> Iterable[str]:
+    """The keys of an object, those of objects inside with dots between."""
+    if not isinstance(row, dict):
+        return ()
+    return [
+        name
+        for key, value in row.items()
+        for name in ([f"{key}.{inner}" for inner in _names(value)] if isinstance(value, dict) else [key])
+    ]
 
 
 def _text(path: Path, encoding: str) -> TextIO:

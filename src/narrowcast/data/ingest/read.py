@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import (
@@ -30,9 +31,21 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from narrowcast.data.ingest.kafka import is_topic, read_topic, records
+from narrowcast.data.ingest.nested import OBJECT, json_cell, json_paths, leaves, struct_cells, top_level
+from narrowcast.data.spark.home import is_connect, is_local
+from narrowcast.data.spark.sizing import ViewName
 from narrowcast.errors import InputError
-from narrowcast.model.tables import PACKINGS, ending
+from narrowcast.model.tables import PACKINGS, ending, local_path
 from narrowcast.model.text_files import check_text
+
+try:
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+except ImportError:  # a client of Spark Connect has no JVM to hear of
+
+    class Py4JJavaError(Exception):  # type: ignore[no-redef]
+        """Never raised."""
+
 
 Kind = Literal["typed", "text", "json"]
 
@@ -63,10 +76,15 @@ class Raw:
 def read(spark: SparkSession, source: str | Path, name: str, wanted: Wanted | None = None) -> Raw:
     """The table `name` in a Parquet, CSV or JSON-lines file, a folder of such files, or a Spark table.
 
-    Only columns that are `wanted` are read; None wants all. A missing file, a folder without data, an empty file
-    and an unknown ending are an InputError.
+    Only columns that are `wanted` are read, fields of structs by names with dots (`payload.price`); None wants all
+    as they stand. A frame of Kafka's connector, and `kafka://host:port/topic`, are JSON objects. A missing file, a
+    folder without data, an empty file and an unknown ending are an InputError.
     """
-    text = str(source)
+    if isinstance(source, ViewName):
+        return _table(spark, source, wanted)
+    text = _url(str(source))
+    if text.startswith("kafka://"):
+        return _objects(records(read_topic(spark, text, name), FILE, ROW), text, wanted)
     files = _files(spark, text, name)
     if files is None:
         return _table(spark, text, wanted)
@@ -79,6 +97,13 @@ def read(spark: SparkSession, source: str | Path, name: str, wanted: Wanted | No
         if column in raw.there:
             raise InputError(f"{text}: the column name {column!r} is reserved", name=column, hint="rename it")
     return raw
+
+
+def _url(text: str) -> str:
+    """A URL as it was given: a Path has made one slash of two. One of this machine as the path that it names."""
+    if text.startswith("file:"):
+        return str(local_path(text, "table"))
+    return re.sub(r"^([a-z][a-z0-9+.-]+):/+", r"\1://", text)
 
 
 def _kept(columns: tuple[str, ...], wanted: Wanted | None) -> tuple[str, ...]:
@@ -95,34 +120,81 @@ def _first_line(error: Exception) -> str:
 
 def _files(spark: SparkSession, source: str, name: str) -> list[str] | None:
     """The data files below a path, sorted, or None for a name of a Spark table."""
-    remote = "://" in source or source.startswith("file:")
+    remote = "://" in source
     if not remote and not Path(source).exists():
         looks_like_a_file = os.sep in source or bool(ending(source))
         if not looks_like_a_file and _table_exists(spark, source):
             return None
+        what = "no such file" if looks_like_a_file else "no such file, and no table of Spark's catalog"
+        raise InputError(f"{source}: {what} (the {name} table)", name=name, got=source)
+    whole = source if remote else f"file://{Path(source).absolute()}"  # Hadoop reads no %20
+    try:
+        listed = _listed(spark, whole)
+    except (PySparkException, Py4JJavaError) as error:
+        raise InputError(f"{source}: cannot be read: {_why(error)} (the {name} table)", name=name, got=source) from None
+    if listed is None:
         raise InputError(f"{source}: no such file (the {name} table)", name=name, got=source)
-    jvm: Any = spark._jvm
-    path = jvm.org.apache.hadoop.fs.Path(source if remote else Path(source).absolute().as_uri())
-    system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
-    if not system.exists(path):
-        raise InputError(f"{source}: no such file (the {name} table)", name=name, got=source)
-    listing = system.listFiles(path, True)
     found: list[tuple[str, int]] = []
-    while listing.hasNext():
-        status = listing.next()
-        place = status.getPath().toString()
-        below = place.removeprefix(path.toString()).strip("/").split("/")
+    for place, below, size in listed:
         if below[0] == "_delta_log":
             raise InputError(f"{source}: a Delta table (the {name} table)", name=name, hint="give its name in Spark")
         # As Spark does: names from . or _ are not data, unless they are columns.
         if not any(part.startswith((".", "_")) and "=" not in part for part in below):
-            found.append((place, int(status.getLen())))
+            found.append((place, size))
     if not found:
         raise InputError(f"{source}: a folder without data files (the {name} table)", name=name, got=source)
     full = sorted(place for place, size in found if size > 0)
     if not full:
         raise InputError(f"{source}: the file is empty (the {name} table)", name=name, hint="a header is needed")
     return full
+
+
+def _listed(spark: SparkSession, place: str) -> list[tuple[str, list[str], int]] | None:
+    """All files at or below a URL: where each is, the names on the way to it, and its size; None if nothing is there.
+
+    By Hadoop's file systems, as Spark reads them. Over Connect the server lists what it sees.
+    """
+    if is_connect(spark):
+        return _listed_by_server(spark, place)
+    jvm: Any = spark._jvm
+    path = jvm.org.apache.hadoop.fs.Path(place)
+    system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+    if not system.exists(path):
+        return None
+    listing = system.listFiles(path, True)
+    found = []
+    while listing.hasNext():
+        status = listing.next()
+        file = status.getPath().toString()
+        found.append((file, file.removeprefix(path.toString()).strip("/").split("/"), int(status.getLen())))
+    return found
+
+
+def _listed_by_server(spark: SparkSession, place: str) -> list[tuple[str, list[str], int]] | None:
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(place).select("path", "length")
+    try:
+        rows = files.collect()
+    except PySparkException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return None
+        raise
+    top = urlsplit(place).path.rstrip("/")
+    return [
+        (row["path"], urlsplit(row["path"]).path.removeprefix(top).strip("/").split("/"), row["length"]) for row in rows
+    ]
+
+
+def _why(error: Exception) -> str:
+    """The first line of what Spark says; of a file system that it does not have, what would bring it."""
+    line = _first_line(error)
+    scheme = re.search(r'No FileSystem for scheme "?([A-Za-z0-9+.-]+)', line)
+    missing = re.search(r"Class (org\.apache\.hadoop\.fs\.\S+) not found", line)
+    if scheme is None and missing is None:
+        return line
+    return (
+        f"this Spark has no file system for it ({line}); give it the package, such as "
+        "--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.4.1 for s3a"
+    )
 
 
 def _table_exists(spark: SparkSession, name: str) -> bool:
@@ -153,18 +225,40 @@ def _unpacked(known: str) -> str:
 
 def _table(spark: SparkSession, source: str, wanted: Wanted | None) -> Raw:
     frame = spark.table(source)
-    there = tuple(frame.columns)
+    if is_topic(frame):
+        return _objects(records(frame, FILE, ROW), source, wanted)
+    paths = {} if wanted is None else leaves(frame.schema)
+    there = tuple(paths or frame.columns)
     columns = _kept(there, wanted)
+    if not is_local(spark) and (alike := _alike(spark, there, columns)):
+        raise InputError(
+            f"{source}: the columns {' and '.join(alike)} differ in case alone",
+            name=alike[0],
+            hint="rename one, or set spark.sql.caseSensitive=true in this session",
+        )
     try:
+        if isinstance(source, ViewName):
+            raise AnalysisException("a view has no files")
         # A table kept in Parquet files still knows its rows.
         place = frame.select("_metadata.file_path", "_metadata.row_index").columns
         at = [F.col(f"_metadata.{place[0]}").alias(FILE), (F.col("_metadata.row_index") + 1).alias(ROW)]
-        frame = frame.select(*_cells(columns), *at)
+        frame = frame.select(*struct_cells(columns, paths), *at)
     except PySparkException:
         number = F.monotonically_increasing_id() + 1
-        frame = frame.select(*_cells(columns), F.lit(source).alias(FILE), number.alias(ROW))
+        frame = frame.select(*struct_cells(columns, paths), F.lit(source).alias(FILE), number.alias(ROW))
     frame = frame.withColumn(BROKEN, F.lit(None).cast("string"))
     return Raw(_apart(frame) if len(there) > WIDE else frame, columns, "typed", source, there)
+
+
+def _alike(spark: SparkSession, there: tuple[str, ...], columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Columns that this session could not tell apart, where one of them is wanted. A copy of a session always can."""
+    if str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true":
+        return ()
+    for column in columns:
+        same = tuple(other for other in there if other.casefold() == column.casefold())
+        if len(same) > 1:
+            return same
+    return ()
 
 
 def _cells(columns: tuple[str, ...]) -> list[Column]:
@@ -173,15 +267,17 @@ def _cells(columns: tuple[str, ...]) -> list[Column]:
 
 def _parquet(spark: SparkSession, files: list[str], source: str, wanted: Wanted | None) -> Raw:
     # The folder, not its files: Spark then sees columns kept in folder names (key=value).
-    whole = source if "://" in source else Path(source).absolute().as_uri()
+    whole = source if "://" in source else f"file://{Path(source).absolute()}"
     schema = _plain_schema(source) or spark.read.parquet(whole).schema
-    there = tuple(schema.names)
+    paths = {} if wanted is None else leaves(schema)
+    there = tuple(paths or schema.names)
     columns = _kept(there, wanted)
     # Spark then never hears of the others: every later step would look through them again.
-    only = StructType([field for field in schema.fields if field.name in columns])
+    held = top_level(columns, paths)
+    only = StructType([field for field in schema.fields if field.name in held])
     frame = spark.read.schema(only).parquet(whole)
     frame = frame.select(
-        *_cells(columns),
+        *struct_cells(columns, paths),
         F.col("_metadata.file_path").alias(FILE),
         (F.col("_metadata.row_index") + 1).alias(ROW),
         F.lit(None).cast("string").alias(BROKEN),
@@ -251,6 +347,8 @@ def _apart(frame: DataFrame) -> DataFrame:
     It costs a copy of each row: nothing against parsing so many cells.
     """
     session = frame.sparkSession
+    if is_connect(session):
+        return frame
     inside: Any = session._jsparkSession
     made: Any = frame._jdf
     return DataFrame(inside.createDataFrame(made.rdd(), made.schema()), session)
@@ -267,24 +365,42 @@ def _header(spark: SparkSession, file: str) -> tuple[str, ...]:
 
 
 def _json(spark: SparkSession, files: list[str], source: str, wanted: Wanted | None) -> Raw:
-    lines = _numbered(spark.read.text(files).where(F.trim("value") != "").select("value", *_PIECE))
-    parsed = lines.withColumn("_row_json", F.try_parse_json("value"))
-    keys = F.explode(F.map_keys(F.from_json("value", "map<string,string>")))
-    found = parsed.where(F.col("_row_json").isNotNull()).select(keys.alias("key")).distinct().collect()
-    there = tuple(sorted(row["key"] for row in found))
+    arrays = [file for file in files if _is_array(spark, file)]
+    if arrays and len(arrays) < len(files):
+        raise InputError(f"{source}: JSON lines and JSON arrays in one folder", name="messages", got=source)
+    if arrays:  # each file as one text, its elements as rows
+        texts = spark.read.text(files, wholetext=True).select("value", F.col("_metadata.file_path").alias(FILE))
+        rows = texts.select(
+            FILE, F.posexplode_outer(F.from_json("value", "array<string>")).alias("_at", "_element"), "value"
+        )
+        lines = rows.select(
+            F.coalesce("_element", "value").alias("value"),
+            FILE,
+            F.coalesce(F.col("_at") + 1, F.lit(1)).cast("long").alias(ROW),
+        )
+    else:
+        lines = _numbered(spark.read.text(files).where(F.trim("value") != "").select("value", *_PIECE))
+    return _objects(lines, source, wanted)
+
+
+def _objects(lines: DataFrame, source: str, wanted: Wanted | None) -> Raw:
+    """Rows of JSON objects: each line in `value`, with FILE and ROW."""
+    parsed = lines.withColumn(OBJECT, F.try_parse_json("value"))
+    paths = json_paths(parsed.where(F.col(OBJECT).isNotNull()))
+    there = tuple(paths)
     columns = _kept(there, wanted)
-    is_object = F.schema_of_variant("_row_json").startswith("OBJECT")
-    cells = [_json_cell(column).alias(column) for column in columns]
+    is_object = F.schema_of_variant(OBJECT).startswith("OBJECT")
+    cells = [json_cell(paths[column]).alias(column) for column in columns]
     frame = parsed.select(*cells, FILE, ROW, F.when(is_object, None).otherwise(F.col("value")).alias(BROKEN))
     return Raw(frame, columns, "json", source, there)
 
 
-def _json_cell(column: str) -> Column:
-    quote = '"' if "'" in column else "'"
-    if quote in column:
-        raise InputError(f"the column name {column} has both kinds of quotes", name=column, hint="rename it")
-    cell = F.try_variant_get("_row_json", f"$[{quote}{column}{quote}]", "variant")
-    return F.when(F.is_variant_null(cell), None).otherwise(cell)
+def _is_array(spark: SparkSession, file: str) -> bool:
+    """Whether a file of JSON is one array of objects, and not a line for each."""
+    if not _unpacked(ending(file)).endswith(".json"):
+        return False
+    first = spark.read.text(file).where(F.trim("value") != "").first()
+    return first is not None and str(first["value"]).lstrip().startswith("[")
 
 
 def _numbered(frame: DataFrame, shift: DataFrame | None = None) -> DataFrame:

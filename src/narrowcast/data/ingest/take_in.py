@@ -31,6 +31,7 @@ from narrowcast.data.ingest.read import BROKEN, FILE, ROW, Raw, Wanted, read
 from narrowcast.data.ingest.tables import SPECS, TableSpec, spec
 from narrowcast.data.ingest.tables import Column as Described
 from narrowcast.data.ingest.verdicts import KIND, REASON, fault_if, first, judged, says
+from narrowcast.data.spark.home import job_named, keep
 from narrowcast.data.spark.sizing import at_once, sized
 from narrowcast.errors import InputError
 
@@ -102,8 +103,8 @@ def ingest(
     have. `strict` raises an InputError at the first bad row instead. A missing file or column always
     does. Of messages only the attributes that are `wanted` are read; None reads all.
     """
-    with sized(spark, [source]):
-        return _check(spark, source, spec(name), known or {}, types or {}, wanted).counted(strict)
+    with sized(spark, [source]) as own, job_named(own, f"taking in {name}"):
+        return _check(own, source, spec(name), known or {}, types or {}, wanted).counted(strict)
 
 
 def ingest_all(
@@ -139,21 +140,23 @@ def ingest_all(
         start = time.perf_counter()
 
         def by_spark() -> Checked:
-            return _check(spark, sources[name], SPECS[name], known(name), {}, None)
+            return _check(own, sources[name], SPECS[name], known(name), {}, None)
 
-        found = _taken_here(spark, name, clean[name], by_spark) if name in clean else by_spark().counted(strict)
+        with job_named(own, f"taking in {name}"):
+            found = _taken_here(own, name, clean[name], by_spark) if name in clean else by_spark().counted(strict)
         if done is not None:
             done(found, time.perf_counter() - start)
         return found
 
-    with sized(spark, sources.values()), at_once(sources.values()) as pool:
+    with sized(spark, sources.values()) as own, at_once(own, sources.values()) as pool:
         for name in SPECS:  # in an order in which names are known before they are used
             if name in sources and not SPECS[name].free:
                 taken[name] = pool.submit(take_in, name)
         log: Checked | None = None
         if "messages" in sources:
             only = None if named is None else wanted
-            log = _check(spark, sources["messages"], SPECS["messages"], known("messages"), types or {}, only)
+            with job_named(own, "finding out about messages"):
+                log = _check(own, sources["messages"], SPECS["messages"], known("messages"), types or {}, only)
         return {name: found.result() for name, found in taken.items()}, log
 
 
@@ -184,7 +187,7 @@ def _check(
     checked = first_of_key(checked, described)
     if not described.free:
         # Read by several steps; a message log is too large to keep, and cheap to check again.
-        checked = checked.persist(StorageLevel.MEMORY_AND_DISK)
+        checked = keep(checked, StorageLevel.MEMORY_AND_DISK)
     return Checked(name, checked, raw.there, found)
 
 
@@ -203,7 +206,8 @@ class Checked:
 
     def counted(self, strict: bool) -> Ingested:
         """The table, counted by a job of its own."""
-        found = _counted(self.rows)
+        with job_named(self.rows.sparkSession, f"taking in {self.name}"):
+            found = _counted(self.rows)
         counts = {kind: int(row["n"]) for kind, row in found.items()}
         return self.settled(counts, _times(found.get(None)), strict, _uses(found.get(None)))
 

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from narrowcast.data.planning.clusters import Counts, SessionClusters
 from narrowcast.data.planning.minibatch import Table
 from narrowcast.data.planning.shards import Moves, Pass, Shard, interleaved
+from narrowcast.data.spark.home import keep
 from narrowcast.data.statistics.tables import audience_of_flow
 from narrowcast.model.arrays import Ints
 from narrowcast.plans.channels.kernels.two_level import Prices
@@ -51,7 +52,7 @@ class FlowClasses:
         index = pa.table({"subscriber": pa.array(names, pa.string()), "user": pa.array(range(len(names)), pa.int32())})
         users = F.broadcast(spark.createDataFrame(index))
         numbered = interest.join(users, "subscriber").select("flow", F.col("user").alias("subscriber"))
-        audiences = audience_of_flow(numbered).persist(StorageLevel.DISK_ONLY)
+        audiences = keep(audience_of_flow(numbered))
         # In ascending order, so that the sum does not depend on who comes first.
         added = F.aggregate(F.array_sort(F.collect_list("rate")), F.lit(0.0), lambda total, rate: total + rate)
         classes = (
@@ -61,7 +62,7 @@ class FlowClasses:
         )
         number = (F.row_number().over(Window.orderBy("audience")) - 1).cast("long").alias("number")
         numbers = classes.select("audience", number)
-        points = classes.join(numbers, "audience").persist(StorageLevel.DISK_ONLY)
+        points = keep(classes.join(numbers, "audience"))
         known = points.select("number", "rate", F.size("members").cast("long").alias("size")).orderBy("number")
         found = known.toArrow()
         table = Table(found["rate"].to_numpy(), found["size"].to_numpy(), len(names))

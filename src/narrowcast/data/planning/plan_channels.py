@@ -17,6 +17,7 @@ from narrowcast.data.planning.check_plan import plan_cost, plan_faults
 from narrowcast.data.planning.classes import FlowClasses, SparkShards
 from narrowcast.data.planning.clusters import SessionClusters
 from narrowcast.data.planning.minibatch import Effort, cluster
+from narrowcast.data.spark.home import job_named
 from narrowcast.data.spark.output import pieces
 from narrowcast.data.spark.progress import TaskReporter, watched
 from narrowcast.data.spark.sizing import sized
@@ -77,7 +78,7 @@ def plan_channels(
     """
     groups, sessions = check_budgets(groups, sessions)
     check_prices(alpha, beta)
-    with watched(spark, progress), sized(spark, [flows, interest]):
+    with watched(spark, progress), sized(spark, [flows, interest]) as spark, job_named(spark, "planning"):
         taken: dict[str, Ingested] = {}
         for name, source in (("flows", flows), ("interest", interest)):
             taken[name] = ingest(spark, source, name, known=taken, strict=strict)

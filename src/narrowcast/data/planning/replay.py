@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -20,6 +19,7 @@ from narrowcast.data.ingest.misfits import without_misfits
 from narrowcast.data.ingest.read import FILE, ROW
 from narrowcast.data.ingest.take_in import Ingested, ingest
 from narrowcast.data.planning.replay_kinds import REPLAYS, SUMS, attributes_of
+from narrowcast.data.spark.home import job_named, keep
 from narrowcast.data.spark.output import Output, TableStep, write_manifest, writing
 from narrowcast.data.spark.progress import TaskReporter, watched
 from narrowcast.data.spark.sizing import sized
@@ -107,7 +107,8 @@ def replay(
     """
     if check_replay(plan, key, subscriptions, interest) in REPLAYS:
         return _by_content(spark, plan, messages, subscriptions, out, overwrite, explain, progress)
-    with watched(spark, progress), sized(spark, [messages, subscriptions or str(interest)]):
+    read = [messages, subscriptions or str(interest)]
+    with watched(spark, progress), sized(spark, read) as spark, job_named(spark, "replaying"):
         tables, predicted, own = read_plan(spark, plan)
         key = tuple(key) or own
         if not key:
@@ -119,7 +120,7 @@ def replay(
         asked = None if subscriptions is None else ingest(spark, subscriptions, "subscriptions")
         named = {*key, *(() if asked is None else (name for name, _ in asked.uses))}
         log = ingest(spark, messages, "messages", wanted=lambda: named)
-        flows = flow_sums(log.rows, key).persist(StorageLevel.DISK_ONLY)
+        flows = keep(flow_sums(log.rows, key))
         if asked is not None:
             fitting = without_misfits({"subscriptions": asked}, log, strict=False)
             wants = _wants(spark, log.rows, fitting["subscriptions"], key)
@@ -127,11 +128,11 @@ def replay(
             wants = (
                 ingest(spark, str(interest), "interest").rows.join(flows, "flow").select("flow", "subscriber", *AMOUNTS)
             )
-        wants = wants.persist(StorageLevel.DISK_ONLY)
+        wants = keep(wants)
         found = replayed(tables, flows, wants)
         # Both are added up for the cost and then written.
         for name in ("replay_groups", "replay_subscribers"):
-            found[name] = found[name].persist(StorageLevel.DISK_ONLY)
+            found[name] = keep(found[name])
         cost = _cost(found)
         if out is None:
             return Replayed(cost, predicted, None, ())
@@ -181,7 +182,7 @@ def _by_content(
     """The same for the kinds that route by content."""
     plan = load(folder)
     read = [messages, *([] if subscriptions is None else [subscriptions])]
-    with watched(spark, progress), sized(spark, read):
+    with watched(spark, progress), sized(spark, read) as spark, job_named(spark, "replaying"):
         asked = None if subscriptions is None else ingest(spark, subscriptions, "subscriptions")
         named = {*attributes_of(plan), *(() if asked is None else (name for name, _ in asked.uses))}
         log = ingest(spark, messages, "messages", wanted=lambda: named)

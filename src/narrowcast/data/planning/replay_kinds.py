@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.data.ingest.take_in import Ingested
+from narrowcast.data.spark.home import map_arrow
 from narrowcast.errors import InputError
 from narrowcast.model.plan import Plan
 from narrowcast.plans.filters.api import traffic
@@ -163,7 +164,7 @@ def _summed(log: DataFrame, count: Callable[[pa.RecordBatch], np.ndarray], size:
         yield pa.RecordBatch.from_arrays([pa.array(held), pa.array(sums[held])], names=["at", "amount"])
 
     total = np.zeros(size)
-    added = log.mapInArrow(work, "at bigint, amount double").groupBy("at").agg(F.sum("amount").alias("amount"))
+    added = map_arrow(log, work, "at bigint, amount double").groupBy("at").agg(F.sum("amount").alias("amount"))
     for row in added.collect():
         total[row["at"]] = row["amount"]
     return total

@@ -15,6 +15,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from narrowcast.data.spark.home import job_named
 from narrowcast.errors import InputError
 from narrowcast.model.tables import MANIFEST
 from narrowcast.model.whole_folder import whole_folder
@@ -57,12 +58,12 @@ class Output:
 
         A table at the driver may be said to be `in_order` already.
         """
-        start = time.perf_counter()
+        start, path = time.perf_counter(), self.folder / f"{name}.parquet"
         if isinstance(rows, DataFrame):
-            tables = pieces(rows, list(order), large=large)
+            with job_named(rows.sparkSession, f"making {name}"):
+                n = write_pieces(pieces(rows, list(order), large=large), path, metadata)
         else:
-            tables = iter([_plain(rows) if in_order else _ordered(rows, list(order))])
-        n = write_pieces(tables, self.folder / f"{name}.parquet", metadata)
+            n = write_pieces(iter([_plain(rows) if in_order else _ordered(rows, list(order))]), path, metadata)
         self.note(name, n, time.perf_counter() - start)
 
     def rows_of(self, name: str) -> int:

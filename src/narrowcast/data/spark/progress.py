@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
+
+from narrowcast.data.spark.home import is_connect
 
 
 class TaskReporter(Protocol):
@@ -22,6 +24,10 @@ def watched(spark: SparkSession, report: TaskReporter | None, *, every_s: float 
     if report is None:
         yield
         return
+    if is_connect(spark):
+        with _told(spark, report):
+            yield
+        return
     ended = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, report, every_s, ended), daemon=True)
     watcher.start()
@@ -30,6 +36,21 @@ def watched(spark: SparkSession, report: TaskReporter | None, *, every_s: float 
     finally:
         ended.set()
         watcher.join()
+
+
+@contextmanager
+def _told(spark: SparkSession, report: TaskReporter) -> Iterator[None]:
+    """Over Connect the server tells."""
+
+    def told(stages: Any, **_: Any) -> None:
+        known = list(stages or ())
+        report(sum(s.num_completed_tasks for s in known), sum(s.num_tasks for s in known))
+
+    spark.registerProgressHandler(told)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(told)  # type: ignore[arg-type]
 
 
 def _watch(spark: SparkSession, report: TaskReporter, every_s: float, ended: threading.Event) -> None:

@@ -9,7 +9,6 @@ import shutil
 import socket
 import sys
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -22,7 +21,7 @@ try:
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
-    from narrowcast.data.spark import fast_start
+    from narrowcast.data.spark.home import is_connect, ship
 except ImportError as error:
     raise InputError("measuring on Spark needs PySpark", hint="pip install 'narrowcast[spark]'") from error
 
@@ -41,18 +40,23 @@ def session(
 ) -> SparkSession:
     """The process's Spark session, started at the first call (about 8 s).
 
-    `master` is `local[n]` or the address of a cluster; `memory` is the driver's heap, which on
-    `local` is all of Spark's; `quick` suits a command that does little on this machine: Java then compiles fast, not
-    well, and workers know no pandas; `extra` are further Spark settings and win over the defaults. A session
-    that runs already is returned as it is, also one that somebody else started; asking for another
-    master then is an InputError.
+    `master` is `local[n]`, the address of a cluster, or `sc://host:port` of a Spark Connect server; `memory` is the
+    driver's heap, which on `local` is all of Spark's; `quick` suits a command that does little on this machine: Java
+    then compiles fast, not well, and workers know no pandas; `extra` are further Spark settings and win over the
+    defaults. A session that runs already is returned as it is, also one that somebody else started; asking for
+    another master then is an InputError. A program that `spark-submit` runs gets the session as submitted.
 
         spark = session("local[2]")
         spark.range(3).count()
     """
-    running = SparkSession.getActiveSession()
-    if running is not None and not running.sparkContext._jsc.sc().isStopped():
+    running = _running()
+    if running is not None:
         return _same(running, master)
+    if master.startswith("sc://"):
+        return _connected(master, extra or {})
+    if "PYSPARK_GATEWAY_PORT" in os.environ and master == DEFAULT_MASTER:
+        # spark-submit has started the JVM, and knows the master and all settings.
+        return SparkSession.builder.config(map=dict(extra or {})).getOrCreate()
     local = master.startswith("local")
     if not local:
         _reachable(master)
@@ -65,6 +69,8 @@ def session(
     builder = SparkSession.builder.master(master).appName("narrowcast")
     settings = _defaults(local, memory, ui)
     if quick and local:
+        from narrowcast.data.spark import fast_start
+
         settings["spark.driver.extraJavaOptions"] += f" {QUICK} {fast_start.using(java)}"
         settings["spark.python.daemon.module"] = "narrowcast.data.spark.worker_daemon"
     for key, value in (extra or {}).items():
@@ -80,13 +86,37 @@ def session(
     # PySpark's own JSON log repeats on stderr, with pages of Java stack, what the exception says already.
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
-    if not local:
-        spark.sparkContext.addPyFile(str(package_zip()))
+    ship(spark)
+    return spark
+
+
+def _running() -> SparkSession | None:
+    """The session of this process, if there is one and it was not stopped."""
+    try:
+        found = SparkSession.active()
+    except PySparkException:
+        return None
+    if is_connect(found):
+        return None if found.is_stopped else found  # type: ignore[attr-defined]
+    return None if found.sparkContext._jsc.sc().isStopped() else found
+
+
+def _connected(master: str, extra: Mapping[str, str]) -> SparkSession:
+    """A session with a server elsewhere, whose settings are its own."""
+    try:
+        spark = SparkSession.builder.config(map=dict(extra)).remote(master).getOrCreate()
+        spark.version  # noqa: B018  (asks the server)
+    except (ImportError, PySparkException) as error:
+        line = str(error).strip().splitlines()[0]
+        hint = "pip install 'narrowcast[connect]'" if isinstance(error, ImportError) else None
+        raise InputError(f"no Spark Connect at {master}: {line}", name="master", got=master, hint=hint) from error
     return spark
 
 
 def _same(running: SparkSession, master: str) -> SparkSession:
-    has = running.sparkContext.master
+    has = "sc:// (Spark Connect)" if is_connect(running) else running.sparkContext.master
+    if is_connect(running) and master.startswith("sc://"):
+        return running
     if master in (has, DEFAULT_MASTER):
         return running
     raise InputError(
@@ -146,16 +176,3 @@ def _defaults(local: bool, memory: str, ui: bool) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
         }
     return settings
-
-
-def package_zip() -> Path:
-    """This package as one file, for executors that do not have it."""
-    root = Path(__file__).parents[2]
-    folder = Path(tempfile.mkdtemp(prefix="narrowcast-zip-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    target = folder / "narrowcast.zip"
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(root.rglob("*")):
-            if file.is_file() and "__pycache__" not in file.parts:
-                archive.write(file, Path("narrowcast") / file.relative_to(root))
-    return target

@@ -115,11 +115,15 @@ class Following:
 
     def stop(self, timeout: float = 60.0) -> None:
         """Stop after the micro-batch under way. What is not taken in yet stays in the log for the next start."""
-        self._spark.conf.set("spark.sql.streaming.stopTimeout", f"{round(timeout * 1000)}")
+        name = "spark.sql.streaming.stopTimeout"
+        before = self._spark.conf.get(name)
+        self._spark.conf.set(name, f"{round(timeout * 1000)}")
         try:
             self.query.stop()
         except PySparkException as error:
             raise NarrowcastError(f"streaming statistics did not stop: {_reason(error)}") from error
+        finally:
+            self._spark.conf.set(name, str(before))
 
     def latest(self) -> snapshots.Snapshot | None:
         """The newest snapshot, if there is one yet."""

@@ -15,6 +15,7 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from narrowcast.data.spark.home import job_named, n_partitions
 from narrowcast.data.statistics import partials as p
 from narrowcast.data.statistics.sparse_sums import COLUMN_BYTES
 from narrowcast.data.statistics.tables import SUMS, Totals, totals
@@ -29,7 +30,7 @@ FIT = 64 << 20
 
 def room(messages: DataFrame) -> int:
     """How many bytes each task on these messages may hand over for the driver to hold them all."""
-    return FIT // max(1, messages.rdd.getNumPartitions())
+    return FIT // max(1, n_partitions(messages))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,8 @@ def gathered(partials: DataFrame) -> Gathered:
     """What fits of `match.partials` with `room`, in one job."""
     import pyarrow.compute as pc
 
-    rows = partials.where(~F.col("late")).drop("late").toArrow()
+    with job_named(partials.sparkSession, "matching messages"):
+        rows = partials.where(~F.col("late")).drop("late").toArrow()
     kinds = rows["kind"]
     verdicts: Counter[str | None] = Counter()
     handed: Counter[str] = Counter()

@@ -18,6 +18,7 @@ from pyspark.sql.types import TimestampType
 from narrowcast.data.ingest.key import check_key
 from narrowcast.data.ingest.read import FILE, ROW
 from narrowcast.data.ingest.verdicts import KIND, REASON
+from narrowcast.data.spark.home import Shared, map_arrow, share
 from narrowcast.data.statistics.partials import BYTE, MOST, SCHEMA, Ints, Partials, weights
 from narrowcast.data.statistics.tally import AT, TaskTally, with_late
 from narrowcast.errors import InputError
@@ -25,7 +26,6 @@ from narrowcast.model.arrays import distinct
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark import Broadcast
 
     from narrowcast.profiles import Matcher
 
@@ -93,7 +93,7 @@ def partials(
     newest_us: int | None = None,
     holders: Holders | None = None,
     most: int = MOST,
-    shared: Broadcast[Matcher] | None = None,
+    shared: Shared | None = None,
     time: str = "ts",
     room: int | None = None,
 ) -> DataFrame:
@@ -110,9 +110,9 @@ def partials(
     of `tally`.
     """
     check_key(key or (), [name for name in messages.columns if name not in (FILE, ROW, KIND, REASON)])
-    index_of = shared or messages.sparkSession.sparkContext.broadcast(matcher)
+    index_of = shared or share(messages.sparkSession, matcher)
     aging = decay or Decay()
-    everybody = None if holders is None else messages.sparkSession.sparkContext.broadcast(holders)
+    everybody = None if holders is None else share(messages.sparkSession, holders)
     n_columns = matcher.n_profiles if holders is None else holders.n_subscribers
     inputs = prepared(messages, matcher.attributes, key, newest_us, time)
 
@@ -135,7 +135,7 @@ def partials(
                 yield from sums.take()
         yield from sums.take()
 
-    return inputs.mapInArrow(work, SCHEMA if room is None else f"{SCHEMA}, late boolean")
+    return map_arrow(inputs, work, SCHEMA if room is None else f"{SCHEMA}, late boolean")
 
 
 def prepared(
@@ -172,7 +172,7 @@ def _values(batch: pa.RecordBatch, decay: Decay) -> Any:
 
 def incidence(messages: DataFrame, matcher: Matcher) -> DataFrame:
     """Table `incidence`: a row (_file, _row, profile) for every match. As large as it is: for small logs."""
-    shared = messages.sparkSession.sparkContext.broadcast(matcher)
+    shared = share(messages.sparkSession, matcher)
     kept = [F.col(f"`{c}`") for c in matcher.attributes if c in messages.columns]
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -185,4 +185,4 @@ def incidence(messages: DataFrame, matcher: Matcher) -> DataFrame:
                 {FILE: batch.column(FILE).take(at), ROW: batch.column(ROW).take(at), "profile": pa.array(cols)}
             )
 
-    return messages.select(*kept, FILE, ROW).mapInArrow(work, f"{FILE} string, {ROW} bigint, profile bigint")
+    return map_arrow(messages.select(*kept, FILE, ROW), work, f"{FILE} string, {ROW} bigint, profile bigint")

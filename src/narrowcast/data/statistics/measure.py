@@ -20,6 +20,7 @@ from narrowcast.data.ingest.misfits import without_misfits
 from narrowcast.data.ingest.read import BROKEN, FILE, ROW
 from narrowcast.data.ingest.take_in import RAW, Checked, Ingested, ingest_all, nothing_quarantined, quarantined
 from narrowcast.data.ingest.verdicts import REASON
+from narrowcast.data.spark.home import job_named, keep
 from narrowcast.data.spark.output import Output, TableStep, write_manifest, writing
 from narrowcast.data.spark.progress import TaskReporter, watched
 from narrowcast.data.spark.sizing import are_small, at_once, sized
@@ -27,7 +28,7 @@ from narrowcast.data.statistics import tables as statistics
 from narrowcast.data.statistics.gather import gathered, room, totals_of
 from narrowcast.data.statistics.match import Decay, partials
 from narrowcast.data.statistics.query_sizes import grid, query_sizes
-from narrowcast.data.statistics.remarks import emptiness, remarks
+from narrowcast.data.statistics.remarks import emptiness, keyless, remarks
 from narrowcast.data.statistics.tree_demand import tree_demand, wanted_classes
 from narrowcast.data.statistics.write import Held, write_statistics
 from narrowcast.errors import InputError
@@ -104,13 +105,13 @@ def measure_folder(
     out = local_path(out, "out")
     _refuse_inputs(inputs.values(), out)
     whole = writing(out, overwrite=overwrite, explain=explain)
-    with watched(spark, progress), sized(spark, inputs.values()), whole as output:
-        taken, log = _take_in(spark, inputs, settings, output, clean)
+    with watched(spark, progress), sized(spark, inputs.values()) as own, job_named(own, "measuring"), whole as output:
+        taken, log = _take_in(own, inputs, settings, output, clean)
         taken = without_misfits(taken, log, settings.strict)
-        with at_once(inputs.values()) as pool:
-            about = _measure(spark, taken, log, settings, output, pool, are_small(inputs.values()))
+        with at_once(own, inputs.values()) as pool:
+            about = _measure(own, taken, log, settings, output, pool, are_small(inputs.values()))
         bad = any(table.n_quarantined for table in taken.values())
-        output.write("quarantine", quarantined(taken, spark) if bad else nothing_quarantined(), QUARANTINE_KEY)
+        output.write("quarantine", quarantined(taken, own) if bad else nothing_quarantined(), QUARANTINE_KEY)
         said = tuple(about.get("remarks", ()))
         counts = {
             name: {"rows_in": t.n_in, "accepted": t.n_accepted, "quarantined": dict(t.n_bad), "types": dict(t.types)}
@@ -240,6 +241,8 @@ def _from_messages(
     counts, _, _ = over.of_profiles(matcher.n_profiles)
     empty = emptiness(taken["messages"].n_accepted, taken["messages"].n_quarantined, int(counts.sum()))
     said = [*([empty] if empty else ()), *remarks(held.parsed, counts, log.columns, output.folder / "holders.parquet")]
+    without = keyless(output.folder / "flows.parquet", settings.key)
+    said += [without] if without else []
     if "tree" in taken and "demand" not in taken and not placed:
         said.append("subscriptions have no column node, so what is wanted below the nodes of the tree is not measured")
     elif "demand" in taken and placed:
@@ -257,10 +260,9 @@ def _none_left(taken: Ingested) -> InputError:
 
 
 def _audiences(interest: DataFrame, flows: DataFrame, output: Output) -> None:
-    of_flow = statistics.audience_of_flow(interest).persist(StorageLevel.DISK_ONLY)
+    of_flow = keep(statistics.audience_of_flow(interest))
     output.write("flow_audience", of_flow.select("flow", "audience"), ("flow",))
     output.write("audiences", statistics.audiences(of_flow, flows), ("audience",))
-    of_flow.unpersist()
 
 
 def _has_places(taken: Mapping[str, Ingested], log: Checked | None) -> bool:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from narrowcast.data.ingest.fit import SOME, absent_in, absent_line, idle_line
+from narrowcast.data.ingest.fit import SOME, absent_in, absent_line, idle_line, some
 from narrowcast.data.statistics.partials import Ints
 from narrowcast.profiles import Profile
+from narrowcast.profiles.flow_key import NULL
+
+# A null among the texts of several columns, in which backslashes are doubled.
+_NULL_PART = re.compile(r"(?:^|(?<!\\)\|)\\N(?:$|\|)")
 
 
 def remarks(profiles: Sequence[Profile], matches: Ints, columns: Sequence[str], holders: Path) -> tuple[str, ...]:
@@ -39,6 +44,24 @@ def _holders(table: Path, profiles: Iterable[int]) -> dict[int, str]:
     for row in found:
         names.setdefault(row["profile"], []).append(row["subscriber"])
     return {profile: who[0] + (f" and {len(who) - 1:,} more" if len(who) > 1 else "") for profile, who in names.items()}
+
+
+def keyless(flows: Path, key: Sequence[str]) -> str | None:
+    """A line on messages that lack an attribute of the key, and what their flows are called; None without any."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    if not key:
+        return None
+    table = pq.read_table(flows, columns=["flow", "messages"], partitioning=None)
+    doubtful = table.filter(pc.match_substring(table["flow"], NULL)).to_pylist()
+    found = [row for row in doubtful if (row["flow"] == NULL if len(key) == 1 else _NULL_PART.search(row["flow"]))]
+    if not found:
+        return None
+    n, names = sum(row["messages"] for row in found), [row["flow"] for row in found]
+    return (
+        f"{n:,} messages have no {' or '.join(key)}; their flows are called {some(names, len(names))} ({NULL} is null)"
+    )
 
 
 def emptiness(n_messages: int, n_set_aside: int, n_pairs: int) -> str | None:

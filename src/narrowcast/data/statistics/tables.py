@@ -10,6 +10,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from narrowcast.data.spark.home import share
 from narrowcast.data.statistics import partials as p
 from narrowcast.data.statistics.definitions import (
     OVERLAP_SCHEMA,
@@ -85,7 +86,7 @@ def overlap(partials: DataFrame, over: Totals | None = None) -> DataFrame:
     `over` are the totals, if they are known already.
     """
     known = over or totals(partials, None)
-    own = partials.sparkSession.sparkContext.broadcast(known.by_profile[:, 2])
+    own = share(partials.sparkSession, known.by_profile[:, 2])
 
     def rows(profile: pa.Array, sums: SparseSums) -> pa.RecordBatch:
         return overlap_rows(profile, sums, own.value)

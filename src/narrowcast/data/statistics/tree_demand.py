@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.data.ingest.read import FILE, ROW
+from narrowcast.data.spark.home import share
 from narrowcast.model import Tree
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _wanted_below(demand: DataFrame, tree: Tree, names: Mapping[str, int]) -> li
     """For each node: how many items are wanted at or below it, and their size."""
     spark = demand.sparkSession
     walk = TreeWalk.of(tree)
-    shared = spark.sparkContext.broadcast(walk)
+    shared = share(spark, walk)
     size = F.coalesce(F.col("size"), F.lit(1.0)) if "size" in demand.columns else F.lit(1.0)
     index = spark.createDataFrame(
         [(name, int(walk.place[v])) for name, v in names.items()], "node string, place bigint"
