@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from narrowcast import workloads
 from narrowcast.data.spark.output import read_manifest
 from narrowcast.data.statistics.measure import find_inputs, measure_folder
 from narrowcast.errors import InputError
@@ -89,6 +90,42 @@ def kill_and_run_again(spark: Any, folder: Path, points: list[tuple[str, float]]
 def test_killed_at_three_points_no_half_table_is_read_as_complete(spark: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     kill_and_run_again(spark, tmp_path, [(step, rng.uniform(0, 0.3)) for step in STEPS[2:]])
+
+
+def test_ctrl_c_ends_in_seconds_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    workloads.write("market", tmp_path / "in", messages=20_000, users=300, symbols=500, seed=1)
+    (tmp_path / "scratch").mkdir()
+    code = "from narrowcast.cli import main; main()"
+    words = ["measure", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--master", "local[1]", "--explain"]
+    running = subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        env={**os.environ, "TMPDIR": str(tmp_path / "scratch")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert running.stderr is not None
+    with running:
+        said = ""
+        for line in running.stderr:
+            said += line
+            if line.startswith("matcher"):
+                break
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does: Spark's JVM and workers get it too
+        begun = time.monotonic()
+        said += running.stderr.read()
+        running.wait()
+        seconds = time.monotonic() - begun
+    assert running.returncode == 130, said
+    assert "Traceback" not in said
+    assert seconds < 30  # two or three on an idle machine
+    end = time.monotonic() + 20  # the JVM tidies up as it ends, a moment after us
+    while any((tmp_path / "scratch").iterdir()) and time.monotonic() < end:
+        time.sleep(0.2)
+    left = [path.name for path in (tmp_path / "scratch").rglob("*")]
+    assert left == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "scratch"]
 
 
 @pytest.mark.nightly
