@@ -1,9 +1,10 @@
 """How far below stitched, and below each paper's own method, a joint plan of a generated bank is; and the time.
 
     python benchmarks/quality/network.py [--sites 3,10,30] [--users 500] [--symbols 20000] [--seeds 10]
-    python benchmarks/quality/network.py --growth
+    python benchmarks/quality/network.py --quick | --growth
 
-A table row per number of sites: means over seeds of each way's cost over this plan's. `--growth` prints CPU seconds as
+A line per number of sites: means over seeds of each way's cost over this plan's. `--quick` takes two seeds of small
+banks. `--growth` prints CPU seconds as
 sites, subscribers and flows each grow ten times.
 """
 
@@ -49,7 +50,10 @@ def main() -> None:
     parser.add_argument("--symbols", type=int, default=20_000)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
+    if given.quick:
+        given.sites, given.users, given.symbols, given.seeds = "3,10", 60, 400, 2
     make(nc.workloads.network(sites=2, users=6, symbols=20))  # compiled
     if given.growth:
         growth(given.users, given.symbols)
