@@ -20,27 +20,7 @@ import python_names  # noqa: E402
 
 # Files outside docs/ that are pages of the site.
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-# Pages that may not be there yet; any other that is missing stops the build.
-UNWRITTEN = {"matrix.md"}
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#]+)(#[^)]*)?\)")
-
-
-def on_config(config: Any) -> Any:
-    """Leave out of the navigation what is not written yet."""
-    config.nav = [_there(entry, Path(config.docs_dir)) for entry in config.nav]
-    return config
-
-
-def _there(entry: Any, docs: Path) -> Any:
-    if not isinstance(entry, dict):
-        return entry
-    ((name, inside),) = entry.items()
-    if isinstance(inside, str):
-        return entry
-    kept = [
-        each for each in inside if not set(each.values()) & UNWRITTEN or (docs / next(iter(each.values()))).exists()
-    ]
-    return {name: kept}
 
 
 def on_files(files: Any, config: Any) -> Any:
