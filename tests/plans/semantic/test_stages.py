@@ -14,6 +14,7 @@ from naive import semantic_system as naive
 from naive.measured import measured
 from narrowcast.deliver.routing.routes import Subscribers
 from narrowcast.deliver.routing.routing import Routing
+from narrowcast.deliver.transport import Overlay
 from narrowcast.errors import UnsupportedError
 from narrowcast.evaluate.whatif import sweep
 from narrowcast.model.demand import Demand
@@ -196,3 +197,38 @@ def test_documents_travel_by_the_paths_that_find_something_in_them(method: str) 
         for name, text in who.profiles.items():
             if nc.Profile.parse(text).matches(message):
                 assert sent & set(routing.taken[name]), (method, name, message)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("bound", [None, 6.0])
+def test_a_newcomer_at_a_gateway_that_the_plan_does_not_know_joins_a_channel(method: str, bound: float | None) -> None:
+    ring = nc.Topology([(i, (i + 1) % 8) for i in range(8)], names=[f"b{i}" for i in range(8)])
+    window = pa.table({"x": list(range(20)) * 3})
+    wishes, clients = ["x < 8", "x BETWEEN 5 AND 12"], [(0, 1), (1, 2)]
+    bounds = None if bound is None else np.full(2, bound)
+    demand = OverlayDemand(ring, wishes, clients, window, 0, names=("ann", "bob"), bounds=bounds)
+    plan = nc.semantic.make(demand, method)
+    profiles = {"ann": "x < 8", "bob": "x BETWEEN 5 AND 12", "cat": "x = 3", "dan": "x > 15", "eve": "x = 1"}
+    edges = {name: f"e-{name}" for name in profiles}
+    at = {"e-ann": "b1", "e-bob": "b2", "e-cat": "b4", "e-dan": "b3", "e-eve": "elsewhere"}
+    routing = route(plan, Subscribers(profiles, edges, at), None)
+    assert routing.taken.keys() == profiles.keys() - {"eve"}, "at no broker of the overlay: from the log"
+    for message in window.to_pylist():
+        sent = set(routing.route(message)[1])
+        for name in routing.taken:
+            if nc.Profile.parse(profiles[name]).matches(message):
+                mine = sent & set(routing.taken[name])
+                assert any(at[edges[name]] in routing.addresses[c].brokers for c in mine), (name, message)
+    if bound is not None:
+        for name in ("cat", "dan"):
+            for channel in routing.taken[name]:
+                assert delay(routing.addresses[channel], at[edges[name]]) <= bound
+
+
+def delay(tree: Overlay, node: str) -> float:
+    """Links from the source b0 to the root around the ring, and from there down the tree."""
+    above, count = {v: u for u, v in tree.links}, 0
+    while node != tree.root:
+        node, count = above[node], count + 1
+    root = int(tree.root[1:])
+    return count + min(root, 8 - root)

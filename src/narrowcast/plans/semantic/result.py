@@ -70,6 +70,11 @@ class SemanticPlan(Plan):
         return float(self.cost.terms.get("full", self.cost.total))
 
     @property
+    def every_broker(self) -> tuple[str, ...]:
+        """The brokers to run: all of the overlay, since newcomers join at any of them."""
+        return self.broker_names
+
+    @property
     def broker_names(self) -> tuple[str, ...]:
         """The brokers' own names, by default their numbers."""
         topology = self.system.topology

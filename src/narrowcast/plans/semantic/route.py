@@ -12,12 +12,35 @@ from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Overlay
 from narrowcast.model.arrays import Floats
 from narrowcast.plans.semantic.channel import Channel
+from narrowcast.plans.semantic.live.plan import LiveChannels
 from narrowcast.plans.semantic.result import SemanticPlan
 from narrowcast.plans.semantic.routers.audience import AudienceRouter
+from narrowcast.profiles.parsed import parsed
 
 
 def route(plan: SemanticPlan, subscribers: Subscribers, groups: int | None = None) -> Routing:
-    """The routing for the subscriptions there are now; what the plan does not cover is served from the log."""
+    """The routing for the subscriptions there are now.
+
+    Whoever the plan has no channel for joins one at its gateway: the low-cost or delay-bounded join of the paper, or a
+    new channel. Only who is at no broker of the overlay is served from the log.
+    """
+    found = _routed(plan, subscribers)
+    place = {name: i for i, name in enumerate(plan.broker_names)}
+    distance = plan.system.paths.distance[plan.channels[0].rendezvous] if plan.channels else None
+    new: dict[tuple[str, int], None] = {}
+    for name, text in sorted(subscribers.profiles.items()):
+        at = place.get(subscribers.gateways.get(subscribers.edges.get(name, ""), ""), -1)
+        if name not in found.taken and at >= 0 and (distance is None or np.isfinite(distance[at])):
+            new[text, at] = None
+    if not new:
+        return found
+    live = LiveChannels(plan)
+    for text, at in new:
+        live.subscribe(parsed(text), at)
+    return _routed(live.plan, subscribers)
+
+
+def _routed(plan: SemanticPlan, subscribers: Subscribers) -> Routing:
     trees = {channel.number: _tree(channel, plan.broker_names) for channel in plan.channels}
     if isinstance(plan.router, AudienceRouter):
         return by_audience(_audiences(plan, plan.router), trees, subscribers)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from narrowcast.model.arrays import Bools
-from narrowcast.network import DisseminationTree
+from narrowcast.network import DisseminationTree, Paths
 from narrowcast.plans.semantic.channel import Channel
 from narrowcast.plans.semantic.content import Content
 from narrowcast.plans.semantic.methods.rendezvous import Rooted, ways
@@ -20,12 +20,21 @@ from narrowcast.plans.semantic.window import OverlaySystem
 Shown = list[tuple[Channel, DisseminationTree, Callable[[], Content]]]
 
 
+def join_in_time(tree: DisseminationTree, gateway: int, bound: float, quick: Paths | None) -> None:
+    """Join by the cheapest path; where delays are bounded, by one that keeps the bound, or else by the quickest."""
+    if quick is None or not np.isfinite(bound):
+        tree.join(gateway)
+    else:
+        tree.join_within(gateway, bound, quick, anyway=True)
+
+
 class LiveAudience:
     """A new profile at a known gateway changes nothing but what the gateway wants: the rule finds a channel, or
     the fallback block that every gateway is in. A new gateway joins its nearest block."""
 
-    def __init__(self, plan: SemanticPlan, trees: list[DisseminationTree]) -> None:
+    def __init__(self, plan: SemanticPlan, trees: list[DisseminationTree], bound: float) -> None:
         router = plan.router
+        self.bound, self.quick = bound, plan.quick
         assert isinstance(router, AudienceRouter)
         self.channels, self.trees, self.paths, self.sources = plan.channels, trees, plan.system.paths, plan.sources
         self.known: list[int] = plan.system.gateways.tolist()
@@ -43,7 +52,7 @@ class LiveAudience:
         fallback = self.trees[len(self.core) :]
         near = [tree.paths.distance[gateway, sorted(tree.parent)].min() for tree in fallback]
         at = int(np.argmin(near))
-        fallback[at].join(gateway)
+        join_in_time(fallback[at], gateway, self.bound, self.quick)
         self.blocks = np.hstack((self.blocks, (np.arange(len(self.blocks)) == at)[:, None]))
         return 1, 0
 

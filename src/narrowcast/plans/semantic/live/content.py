@@ -11,6 +11,7 @@ import numpy as np
 from narrowcast.network import DisseminationTree
 from narrowcast.plans.semantic.channel import Channel
 from narrowcast.plans.semantic.content import Both, Content, Either, Less, Wants, expression, same
+from narrowcast.plans.semantic.live.audience import join_in_time
 from narrowcast.plans.semantic.result import SemanticPlan
 from narrowcast.plans.semantic.routers.content import ContentRouter
 from narrowcast.plans.semantic.window import OverlaySystem
@@ -30,7 +31,10 @@ class _Served:
 
 
 class LiveContent:
-    def __init__(self, plan: SemanticPlan, trees: list[DisseminationTree], profiles: list[Profile]) -> None:
+    def __init__(
+        self, plan: SemanticPlan, trees: list[DisseminationTree], profiles: list[Profile], bound: float
+    ) -> None:
+        self.bound, self.quick = bound, plan.quick
         self.paths, self.sources, self.profiles = plan.system.paths, plan.sources, profiles
         self.served = [
             _Served(channel, tree, channel.content(), served_profiles(channel.content()))
@@ -52,7 +56,7 @@ class LiveContent:
         joined = 0
         for each in channels:
             if gateway not in each.tree.members:
-                each.tree.join(gateway)
+                join_in_time(each.tree, gateway, self.bound, self.quick)
                 joined += 1
         return joined, int(opened)
 

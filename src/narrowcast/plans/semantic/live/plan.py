@@ -63,9 +63,9 @@ class LiveChannels:
             for c in plan.channels
         ]
         if isinstance(plan.router, AudienceRouter):
-            self._state = LiveAudience(plan, trees)
+            self._state = LiveAudience(plan, trees, _bound_below(plan))
         else:
-            self._state = LiveContent(plan, trees, self.profiles)
+            self._state = LiveContent(plan, trees, self.profiles, _bound_below(plan))
 
     @property
     def plan(self) -> SemanticPlan:
@@ -143,3 +143,13 @@ class LiveChannels:
         clients = np.array([self.clients[client] for client in self._order()], np.int64).reshape(-1, 2)
         old = self._plan.system
         return OverlaySystem(old.paths, tuple(self.profiles), clients, np.array(gateways, np.int64), wants)
+
+
+def _bound_below(plan: SemanticPlan) -> float:
+    """How long a newcomer's messages may take from a rendezvous: the tightest bound there is, less the way there."""
+    bounds = plan.demand.bounds
+    if bounds is None or plan.quick is None or not np.isfinite(bounds).any():
+        return float("inf")
+    roots = np.array([channel.rendezvous for channel in plan.channels], np.int64)
+    way = plan.quick.delay[np.ix_(plan.sources, roots)] if plan.sources.size and roots.size else np.zeros((1, 1))
+    return float(np.min(bounds) - way.max())

@@ -1,0 +1,167 @@
+"""Semantic channels, live: newcomers at gateways that the plan does not know have a channel within seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import narrowcast as nc
+from narrowcast.deliver.client.connect import Connection, Subscription, connect
+from narrowcast.deliver.parts import records
+from narrowcast.deliver.processes.backbone import Backbone, backbone
+from narrowcast.deliver.processes.supervise import brokers_of, local_system
+from narrowcast.deliver.routing.routing import Routing
+from narrowcast.testing.history import History, check
+from system.test_runtime import in_log, point, running
+
+BROKERS, KNOWN, PEOPLE, BATCH = 8, 6, 24, 240
+
+
+def wish(person: int, later: bool) -> str:
+    low = (person * 5 + (37 if later else 0)) % 80
+    return f"x BETWEEN {low} AND {low + 19}"
+
+
+def wants(profile: str, row: Mapping[str, Any]) -> bool:
+    _, _, low, _, high = profile.split()
+    return int(low) <= row["x"] <= int(high)
+
+
+class Story:
+    """Who wants what, what they got, and what the links between brokers carried."""
+
+    def __init__(self) -> None:
+        self.history, self.sent, self.carried = History(), 0, Counter[str]()
+        self.people: dict[int, Subscription] = {}
+        self.tasks: list[asyncio.Task[None]] = []
+
+    async def subscribe(self, edge: Connection, person: int, *, later: bool) -> Subscription:
+        name = f"p{person}{'b' if later else ''}"
+        found = await edge.subscribe(wish(person, later), name=name).ready(30)
+        self.history.subscribed(name, found.profile, {shard: point(at) for shard, at in found.start.items()})
+        self.people[person] = found
+        self.tasks.append(asyncio.ensure_future(self._collect(found)))
+        return found
+
+    async def _collect(self, subscription: Subscription) -> None:
+        async for batch in subscription:
+            assert batch.gap is None
+            for at, row in zip(batch.places, batch, strict=True):
+                self.history.delivered(subscription.name, batch.shard, *point(at), row)
+
+    def heard(self, data: bytes) -> None:
+        told = json.loads(data)
+        if told["role"] == "broker":
+            self.carried[told["name"]] = told["counts"].get("messages to brokers", 0)
+
+    async def links(self) -> int:
+        """What the links have carried, once every broker has told and nothing changes any more."""
+        last = -1
+        while (now := sum(self.carried.values())) != last or len(self.carried) < BROKERS:
+            last = now
+            await asyncio.sleep(1.1)
+        return now
+
+    async def publish(self, publisher: Connection) -> list[dict[str, int]]:
+        rows = [{"x": n * 37 % 100, "n": n} for n in range(self.sent, self.sent + BATCH)]
+        for at in range(0, BATCH, 20):
+            await publisher.publish(rows[at : at + 20])
+            await asyncio.sleep(0.05)
+        self.sent += BATCH
+        return rows
+
+
+async def in_force(edges: list[Connection]) -> None:
+    """Until the plan in force has channels for every subscription."""
+    for edge in edges:
+        part: Any = edge._edge.part if edge._edge else None
+        while part is not None and not all(
+            part.epoch["current"] in reader.taken
+            for own in part.subscriptions.values()
+            for reader in own.readers.values()
+        ):
+            await asyncio.sleep(0.02)
+
+
+async def priced(base: Backbone, rows: list[dict[str, int]]) -> int:
+    """Links that these messages travel by the plan in force."""
+    epoch = records.unpack((await base.registry.get(records.EPOCH)).data or b"{}")["current"]
+    routing = Routing.from_bytes((await base.registry.get(records.numbered(records.PLAN, epoch))).data or b"")
+    return sum(len(routing.addresses[c].links) for row in rows for c in routing.route(row)[1])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("method", ["search", "semcast"])
+def test_newcomers_have_channels_within_five_seconds_and_all_of_it_travels_as_priced(
+    tmp_path: Path, method: str
+) -> None:
+    ring = nc.Topology(
+        [(i, (i + 1) % BROKERS) for i in range(BROKERS)] + [(0, 4)], names=[f"b{i}" for i in range(BROKERS)]
+    )
+    texts = [wish(person, later=False) for person in range(PEOPLE)]
+    clients = [(person, person % KNOWN) for person in range(PEOPLE)]
+    plan = nc.semantic.plan(ring, texts, clients, pa.table({"x": list(range(100))}), 0, method)
+    plan.save(tmp_path / "plan")
+    brokers = brokers_of(nc.load(tmp_path / "plan"))
+    local = local_system(tmp_path / "data", tmp_path / "plan", multicast=None, brokers=brokers)
+    story, ways, waited = Story(), Counter[str](), []
+    measured: list[tuple[int, int]] = []
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            supervisor = await stack.enter_async_context(running(local, sync="2m"))
+            publisher = await stack.enter_async_context(connect(local.folder))
+            base = await backbone(supervisor.server.url, name="test")
+            stack.push_async_callback(base.close)
+            await base.listen_statistics(story.heard)
+            edges = [await stack.enter_async_context(connect(local.folder, gateway=f"b{i}")) for i in range(BROKERS)]
+            try:
+                await asyncio.gather(
+                    *(story.subscribe(edges[person % KNOWN], person, later=False) for person in range(PEOPLE))
+                )
+                await asyncio.wait_for(in_force(edges), 30)
+                await story.publish(publisher)
+                for person in range(0, PEOPLE, 4):  # some change their minds and go where the plan knows nobody
+                    left = story.people.pop(person)
+                    story.history.ended(left.name)
+                    await left.close()
+                begun = time.monotonic()
+                moved = [
+                    story.subscribe(edges[KNOWN + person % 2], person, later=True) for person in range(0, PEOPLE, 4)
+                ]
+                await asyncio.gather(*moved)
+                await asyncio.wait_for(in_force(edges), 30)
+                waited.append(time.monotonic() - begun)
+                before = await story.links()
+                rows = await story.publish(publisher)
+                measured.append((await story.links() - before, await priced(base, rows)))
+                where = await asyncio.wait_for(in_log(supervisor.server.url, story.history), 60)
+                for n in range(story.sent):
+                    story.history.acked(0, *where[n], {"x": n * 37 % 100, "n": n})
+                async with asyncio.timeout(30):
+                    while not all(point(s.position.get(0, 0)) >= max(where.values()) for s in story.people.values()):
+                        await asyncio.sleep(0.05)
+                for edge in edges:
+                    ways.update(edge.ways)
+            finally:
+                for task in story.tasks:
+                    task.cancel()
+
+    asyncio.run(run())
+    verdict = check(story.history, wants=wants)
+    (carried, price), share = measured[0], ways["channel"] / sum(ways.values())
+    print(f"{verdict}; {share:.1%} by channels; {carried} links for {price} priced; channels after {waited[0]:.1f} s")
+    assert verdict.sound, str(verdict)
+    assert waited[0] <= 5.0
+    assert share >= 0.95
+    assert abs(carried / price - 1) <= 0.05
