@@ -1,0 +1,204 @@
+"""Three sites as bridges with IGMP snooping and routed links between them: what the plan predicts is on the wires."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from system.sites import FLOWS, SITES, RunningNetwork, Sites, make_network_plan, make_network_rows, until
+
+SIZE, MESSAGES, RATE = 1150, 24_000, 4000
+NEAR = 0.05  # how near what is measured must be to what was predicted
+HEAD = 190  # bytes of a packet in a site beside the message: IP, UDP, RTPS, the frame and its seal
+
+
+class Meters:
+    """Packets and bytes of every group at every receiver."""
+
+    def __init__(self, network: RunningNetwork) -> None:
+        self.network = network
+        self.addresses = [network.settings.address(g) for g in range(network.settings.groups)]
+        for site in network.sites.sites:
+            site.count(self.addresses)
+
+    def read(self) -> dict[tuple[str, str], tuple[int, int]]:
+        found = {}
+        for site in self.network.sites.sites:
+            for k in range(self.network.sites.receivers):
+                shown = site.run(["iptables", "-t", "raw", "-L", "PREROUTING", "-v", "-n", "-x"], k + 1)
+                for row in (line.split() for line in shown.splitlines()[2:]):
+                    if row and re.fullmatch(r"239[\d.]+", row[-1]) and "DROP" not in row:
+                        found[f"{SITES[site.number]}-{k}", row[-1]] = (int(row[0]), int(row[1]))
+        return found
+
+
+def predicted_packets(network: RunningNetwork, messages: int) -> dict[tuple[str, str], int]:
+    """Messages in each group that a receiver joins, by the plan's tables: as if every flow had as many."""
+    found: dict[tuple[str, str], int] = {}
+    plan, first = network.plan, 0
+    users = plan.demand.interest.user_names or ()
+    for site, its in zip(plan.problem.sites, plan.decisions.sites, strict=True):
+        in_group: dict[int, int] = {}
+        for session in its.session_of.tolist():
+            if session >= 0:
+                group = int(its.group_of[session])
+                in_group[group] = in_group.get(group, 0) + messages // FLOWS
+        for at in range(site.flow.size):
+            session = int(its.session_of[site.flow[at]])
+            if not its.alone[at]:
+                group = int(its.group_of[session])
+                found[users[site.users[site.user[at]]], network.settings.address(first + group)] = in_group[group]
+        first += int(its.group_of.max(initial=-1)) + 2
+    return found
+
+
+class Ledger:
+    """What was published, and that everybody got exactly what they want of it, in order."""
+
+    def __init__(self, network: RunningNetwork) -> None:
+        self.network, self.rows = network, list[dict[str, Any]]()
+
+    def publish(self, count: int, rate: int) -> None:
+        some = make_network_rows(count, SIZE, len(self.rows))
+        self.rows += some
+        self.network.publish(some, rate)
+
+    def check(self, seconds: float = 120.0) -> None:
+        due = {n: [r["n"] for r in self.rows if r["flow"] in text] for n, text in self.network.wishes.items()}
+        for name, wanted in due.items():
+            until(lambda n=name, w=wanted: len(self.network.received(n)) >= len(w), f"{name} lacks some", seconds)  # type: ignore[misc]
+            got = [row["n"] for row in self.network.received(name)]
+            assert got == wanted, f"{name}: {len(got)} came, {len(wanted)} were due"
+
+    def warm_up(self) -> None:
+        """Until a round of messages comes without the log: all relays are in the plan, and all groups joined."""
+        for _ in range(30):
+            before = sum(ways["log"] for ways in self.network.ways().values())
+            self.publish(10 * FLOWS, 1000)
+            self.check()
+            time.sleep(1.2)  # counts are told once a second
+            ways = self.network.ways()
+            if len(ways) == len(self.network.wishes) and sum(each["log"] for each in ways.values()) == before:
+                return
+        raise AssertionError("everything comes from the log")
+
+
+def near(measured: float, predicted: float) -> bool:
+    return abs(measured - predicted) <= NEAR * predicted
+
+
+@pytest.mark.nightly
+@pytest.mark.engines
+@pytest.mark.xdist_group("multicast")
+@pytest.mark.parametrize("receivers", [2, 8])
+def test_links_and_sites_carry_what_the_plan_predicts_and_losses_in_a_site_stay_there(
+    receivers: int, tmp_path: Path
+) -> None:
+    plan = make_network_plan(receivers, size=SIZE, rate=MESSAGES / FLOWS)
+    edges = [tuple(sorted(edge)) for edge in plan.demand.topology.edges.tolist()]
+    with Sites(receivers) as sites:
+        network = RunningNetwork(sites, tmp_path, plan)
+        network.start()
+        network.wait_until_joined()
+        ledger, meters = Ledger(network), Meters(network)
+        for site in sites.sites:
+            site.wait_for_snooping()
+        ledger.warm_up()
+        for lossy in (False, True):
+            if lossy:
+                _lose(sites, network)
+            before, packets = sites.on_links(), meters.read()
+            from_log = sum(ways["log"] for ways in network.ways().values())
+            ledger.publish(MESSAGES, RATE)
+            ledger.check()
+            time.sleep(1.2)
+            after, then = sites.on_links(), meters.read()
+            for edge, load in zip(edges, plan.loads.tolist(), strict=True):
+                measured = after[edge] - before[edge]  # type: ignore[index]
+                print(
+                    f"lossy {lossy}: link {edge}: {measured} bytes, {load:.0f} predicted: {measured / max(load, 1):.3f}"
+                )
+                assert near(measured, load) if load else measured < 100_000
+            read = sum(ways["log"] for ways in network.ways().values()) - from_log
+            print(f"lossy {lossy}: {read} messages from the log")
+            # On a busy machine frames come, or a relay answers, too late; then a whole stretch is read from the log.
+            assert read <= NEAR * MESSAGES / FLOWS * plan.demand.interest.n_pairs
+            if not lossy:
+                _check_groups(network, packets, then)
+
+
+def _check_groups(
+    network: RunningNetwork, before: dict[Any, tuple[int, int]], after: dict[Any, tuple[int, int]]
+) -> None:
+    expected = predicted_packets(network, MESSAGES)
+    assert expected, "the plan has no multicast"
+    for (name, address), (packets, size) in after.items():
+        fresh = packets - before[name, address][0]
+        wide = size - before[name, address][1]
+        due = expected.get((name, address), 0)
+        if due or fresh > 50:
+            print(
+                f"{name} {address}: {fresh} packets, {wide} bytes; {due} predicted, {wide / max(fresh, 1):.0f} a packet"
+            )
+            assert near(fresh, due)
+            assert near(wide, due * (SIZE + HEAD))
+
+
+def _lose(sites: Sites, network: RunningNetwork) -> None:
+    """From now on each receiver loses one packet of a group in twenty."""
+    rule = "-t raw -A PREROUTING -i eth0 -d 239.60.0.0/16 -m statistic --mode random --probability 0.05 -j DROP"
+    for site in sites.sites:
+        for host in range(1, sites.receivers + 1):
+            site.run(["iptables", *rule.split()], host)
+
+
+@pytest.mark.soak
+@pytest.mark.engines
+@pytest.mark.xdist_group("multicast")
+def test_relays_killed_packets_lost_and_plans_switched_for_two_minutes(tmp_path: Path) -> None:
+    seconds = float(os.environ.get("NARROWCAST_SOAK_S", "120"))
+    receivers = int(os.environ.get("NARROWCAST_SOAK_RECEIVERS", "8"))
+    plan = make_network_plan(receivers, size=SIZE)
+    with Sites(receivers) as sites:
+        network = RunningNetwork(sites, tmp_path, plan, every=2.0)
+        network.start()
+        network.wait_until_joined()
+        ledger = Ledger(network)
+        ledger.publish(10 * FLOWS, 1000)
+        ledger.check()
+        _lose(sites, network)
+        first, over, killed = network.top()["epoch"], threading.Event(), []
+
+        def kill() -> None:
+            s = 0
+            while not over.wait(10.0):
+                process = network.relays[s % 3]
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait()
+                network.relays[s % 3] = network.start_relay(s % 3)
+                killed.append(s)
+                s += 1
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        end = time.monotonic() + seconds
+        try:
+            while time.monotonic() < end:
+                ledger.publish(100 * FLOWS, 400)
+        finally:
+            over.set()
+            killer.join()
+        ledger.check(180.0)
+        switched = network.top()["epoch"] - first
+        ways = network.ways()
+        print(f"{len(ledger.rows)} messages, {len(killed)} kills, {switched} switches, {ways}")
+        assert len(killed) >= seconds // 12
+        assert switched >= seconds / 2 / 3
+        assert sum(each["channel"] + each["unicast"] for each in ways.values()) > 0
