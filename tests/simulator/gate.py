@@ -80,10 +80,14 @@ class SimGate:
             if not isinstance(message, Malformed) and not allowed(message):
                 self.let_in.append(f"{message}, which it may not see")
 
-    def end(self, get: Callable[[str], bytes | None]) -> None:
-        """In the end nothing is left of it in the plan in force."""
+    def is_out(self, get: Callable[[str], bytes | None]) -> bool:
+        """Whether nothing is left of it in the plan in force, once it was revoked."""
         epoch = get(records.EPOCH)
         current = records.unpack(epoch)["current"] if epoch else 0
         plan = get(records.numbered(records.PLAN, current))
-        if self.revoked and plan is not None and any(map(self.is_for, Routing.from_bytes(plan).taken)):
-            self.let_in.append(f"plan {current} still has it")
+        return not self.revoked or plan is None or not any(map(self.is_for, Routing.from_bytes(plan).taken))
+
+    def end(self, get: Callable[[str], bytes | None]) -> None:
+        """In the end nothing is left of it in the plan in force."""
+        if not self.is_out(get):
+            self.let_in.append("the plan in force still has it")

@@ -467,11 +467,15 @@ def simulate(schedule: Schedule, parts: Parts | None = None) -> Outcome:
     run.closing_round()
     limit = world.now + PATIENCE
     world.run(world.now + 0.3)
-    while not run.drained() and world.now < limit:
+
+    def registered(key: str) -> bytes | None:
+        return world.registry.get(key)[0]
+
+    while not (run.drained() and (not schedule.sealed or world.gate.is_out(registered))) and world.now < limit:
         world.run(world.now + 0.1)
     run.fill_log()
     if schedule.sealed:
-        world.gate.end(lambda key: world.registry.get(key)[0])
+        world.gate.end(registered)
     counts: dict[str, int] = dict(run.history.happened)
     for host in world.hosts.values():
         for name, count in host.part.counts.items():

@@ -66,7 +66,8 @@ def test_what_is_lost_in_a_site_is_sent_again_by_its_relay_and_not_read_from_the
     for seed in range(8):
         run(counts, seed=seed, batches=60)
     assert counts["relay sent again"] > 100
-    assert counts["edge repairs"] < 0.25 * counts["edge asked"], "asked twice in five, the log answers the rest"
+    # What is sent again is lost as often, and a plan is in force for a second: the log answers the rest.
+    assert counts["edge repairs"] < 0.6 * counts["edge asked"]
     assert counts["relay repaired"] == 0
 
 

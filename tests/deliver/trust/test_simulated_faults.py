@@ -36,6 +36,12 @@ class ForgetsRevocations(Coordinator):
     def _note_account(self, name: str, record: dict[str, Any] | None) -> None:
         super()._note_account(name, record or self._accounts.get(name))
 
+    def _bury(self, now: float) -> None:
+        for seen in self._nodes.values():  # and is never taken for dead, which would end it too
+            if seen.record is not None and seen.record.get("account") is not None:
+                seen.changed = now
+        super()._bury(now)
+
 
 BUGS = {
     "gives keys of sessions to whoever wants some of them": Parts(kept_apart=lambda routing, entitled: []),

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 TOGETHER = 3  # subscriptions that take a channel, from which on one matcher for all of them is worth it
 
 
+ASKED = 4  # times `grace`: how long a hole may be closed by a relay that was asked
+
+
 @dataclass(frozen=True, slots=True)
 class EdgeSettings:
     """`grace`: how long a hole may be closed by frames that are late, up to `most_grace` where they are later than
@@ -51,7 +54,7 @@ class EdgeSettings:
     behind before it is told of a gap.
     """
 
-    grace: float = 0.06
+    grace: float = 0.1
     most_grace: float = 1.0
     patience: float = 0.75
     tail: float = 0.05
@@ -463,7 +466,7 @@ class Edge(Node):
             due = min(reader.read_at, now + s.tail)
         elif reader.head > reader.mark:
             reader.hole = min(reader.hole, now)
-            due = reader.hole + (2 if reader.asked == reader.hole else 1) * self.grace
+            due = reader.hole + (ASKED if reader.asked == reader.hole else 1) * self.grace
         else:
             due = min(reader.heard + s.patience, reader.checked + s.trust)
         reader.read_at = due
@@ -475,8 +478,8 @@ class Edge(Node):
         beyond = reader.missing_before() if self._covered(reader) else None
         unasked = not reader.reading and reader.asked != reader.hole
         if beyond is not None and unasked and self._ask_relay(reader, beyond):
-            reader.asked = reader.hole
-            reader.read_at = max(now, reader.hole + self.grace) + self.grace
+            reader.asked = reader.hole = now - self.grace
+            reader.read_at = now + (ASKED - 1) * self.grace
             return
         self._asked.pop(reader.reading, None)
         request = reader.reading = self._request()
@@ -579,7 +582,7 @@ class Edge(Node):
     def _report(self, now: float) -> None:
         """Tell positions that moved without a message, drop what is drained, and register again now and then."""
         self._report_at = now + self.settings.report if self.subscriptions else NEVER
-        self.grace = max(self.settings.grace, 0.95 * self.grace)
+        self.grace = max(self.settings.grace, 0.98 * self.grace)
         for name, subscription in self.subscriptions.items():
             for reader in subscription.readers.values():
                 if reader.told < reader.mark:

@@ -42,6 +42,7 @@ def way_of(routing: Routing, channel: int) -> str:
     return "came by unicast" if isinstance(routing.addresses[channel], Unicast) else "came by channel"
 
 
+ROWS_FOR_ONE = 16
 NO, PERHAPS, YES = 0, 1, 2  # what a message's flow alone says about a profile
 
 
@@ -167,8 +168,8 @@ class Reader:
         counts["filtered by profile"] += len(frame.messages) - len(rows)
 
     def holds(self) -> int:
-        """How many messages are held."""
-        return len(self.held) + sum(len(rows) for parts in self.columns.values() for rows in parts)
+        """How much is held, in messages; rows of columns take a fraction of the room."""
+        return len(self.held) + sum(len(rows) for parts in self.columns.values() for rows in parts) // ROWS_FOR_ONE
 
     def feel(self, pulse: Pulse, routing: Routing, now: float) -> None:
         """The heartbeats of all channels of a sender: those taken are claimed, each from where it last spoke.

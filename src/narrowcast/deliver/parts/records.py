@@ -211,7 +211,10 @@ FIELDS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
         "burnt": _or_none(_is_number),
     },
     SUBSCRIPTION: {
-        "profile": _is_profile, "edge": _is_text, "gateway": _or_none(_is_text), "account": _or_none(_is_text),
+        "profile": _is_profile,
+        "edge": _is_text,
+        "gateway": _or_none(_is_text),
+        "account": _or_none(_is_text),
     },
     NODE: {"role": _is_text, "ready": _is_number, "account": _or_none(_is_text)},
     ACCOUNT: {"role": _is_text, "entitled": _or_none(_is_profile), "serial": _is_text},

@@ -21,7 +21,7 @@ from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.edge import Edge, EdgeSettings, _Subscription, lacked
 from narrowcast.deliver.parts.effects import Deliver, Effect, Gap, Join, Leave, Send, Subscribed
 from narrowcast.deliver.parts.events import Arrived, Noted, Subscribe, Tick
-from narrowcast.deliver.parts.node import Node
+from narrowcast.deliver.parts.node import MOST_PLANS, Node
 from narrowcast.deliver.parts.reader import Message, Opened, Reader
 from narrowcast.deliver.parts.source import Source, SourceSettings
 from narrowcast.deliver.routing.routing import Routing
@@ -256,6 +256,13 @@ class SiteRelay(Edge):
 
     def _wanted(self) -> dict[Address, None]:
         return {**super()._wanted(), site_asks(self.subscription): None}
+
+    def _drain(self) -> None:
+        """The last few plans are kept: somebody may still lack what was sent by an older one."""
+        for gone in sorted(self.plans)[:-MOST_PLANS]:
+            self.seal.forget(gone)
+            del self.plans[gone]
+            self._retake()
 
     def _join(self) -> None:
         """As an edge; and what a plan that is known has for us to send, we are ready to send."""

@@ -298,7 +298,7 @@ class Source(Node):
         size = COLUMNS_BYTES + ROW_BYTES * len(rows) + len(rows.data)
         most = min(self.settings.most_columns, MOST_BYTES)
         if size > most and len(rows) > 1:
-            step = max(1, min(len(rows) // 2, len(rows) * most // size))
+            step = max(1, min(len(rows) // 2, len(rows) * most * 7 // (8 * size)))  # rows are not all of one size
             for start in range(0, len(rows), step):
                 self._put_columns(lane, rows.part(start, start + step))
         elif size > MOST_BYTES:

@@ -18,6 +18,7 @@ from narrowcast.deliver.transport.nats.log import NatsLog
 from narrowcast.deliver.transport.nats.registry import NatsRegistry
 from narrowcast.deliver.transport.nats.unicast import NatsUnicast
 from narrowcast.deliver.transport.retry import PATIENCE_S, retried
+from narrowcast.deliver.trust.told import is_told_by
 from narrowcast.deliver.wire import Seal
 from narrowcast.errors import InputError
 
@@ -124,10 +125,17 @@ class Backbone:
         return ZmqOverlay(node, brokers, keys, key=key, listen=listen)
 
     async def publish_statistics(self, name: str, statistics: bytes) -> None:
-        await self.link.publish(f"stats.{tokens(name)}", statistics)
+        if self.gated is None or "/" in name:  # under the bare name of an account NATS lets nobody tell anything
+            await self.link.publish(f"stats.{tokens(name)}", statistics)
 
     async def listen_statistics(self, heard: Callable[[bytes], None]) -> None:
-        await self.link.listen("stats.>", heard)
+        """Have `heard` called with what processes tell about themselves, if they may, and it is whole."""
+
+        def check(subject: str, _: str, data: bytes) -> None:
+            if is_told_by(subject.removeprefix("stats."), data):
+                heard(data)
+
+        await self.link.serve("stats.>", "", check)
 
     async def close(self) -> None:
         await self.link.close()

@@ -24,6 +24,7 @@ from narrowcast.model.folder import HEAD, fingerprint, read_tables
 from narrowcast.model.plan import Plan
 from narrowcast.plans.channels.result import ChannelsPlan
 from narrowcast.plans.kinds import kind_of
+from narrowcast.plans.network.result import NetworkPlan
 from narrowcast.plans.verbs import decoded, judge
 
 log = logging.getLogger(__name__)
@@ -104,7 +105,7 @@ def checked(folder: str | Path) -> Plan:
 
 def with_key(plan: Plan, key: Sequence[str]) -> Plan:
     """The plan with a flow key, if it has none of its own and its kind needs one."""
-    if not isinstance(plan, ChannelsPlan) or plan.key:
+    if not isinstance(plan, ChannelsPlan | NetworkPlan) or plan.key:
         return plan
     if not key:
         raise InputError(
@@ -112,7 +113,8 @@ def with_key(plan: Plan, key: Sequence[str]) -> Plan:
             name="key",
             hint="measure and plan again, or name them: --key symbol",
         )
-    return replace(plan, demand=replace(plan.demand, key=tuple(key)), written=None)
+    keyed: Any = replace(plan.demand, key=tuple(key))
+    return replace(plan, demand=keyed, written=None)
 
 
 def groups_of(plan: Plan | None, least: int = 256) -> int:

@@ -155,7 +155,7 @@ class Supervisor:
         self.system, self.data = system, system.folder
         self.server = NatsServer(self.data, host=listen, sync=sync, tls=tls or {})
         self.accounts, self.audit = Accounts(self.data), Audit(self.data)
-        self._admitted = ""  # the state of the accounts that are let in
+        self._served = self._admitted = ""  # the state of the accounts that NATS lets in, and that all know of
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._again: dict[str, float] = {}
         self._ready = False
@@ -184,6 +184,7 @@ class Supervisor:
         write_private(self.data / CONFIGURATION, self.system.to_toml())
         for role in SERVICES:
             self.accounts.add(account_of(role, role), known=True)
+        self._served = self.accounts.state
         self.server.users = self._users()
         await self.server.start()
         for account in self.accounts.listed():
@@ -203,8 +204,9 @@ class Supervisor:
         state = self.accounts.state
         if state == self._admitted or not self._ready:
             return
-        if self._admitted:
-            self.server.admit(self._users())
+        if state != self._served:
+            await self.server.admit(self._users())
+            self._served = state
         base = await backbone(url_of(self.data), name="up", system=self.system.system, patience=5.0)
         try:
             await write_accounts(base.registry, self.accounts.listed())

@@ -62,6 +62,8 @@ class NumberedLog:
         if newer is not None and newer.born[-1] not in lineage.born:
             self._inner.learn(shard, newer)
             lineage = newer
+            if asked.back:  # where it begins, by the list that knows: else nobody would hear that the log went back
+                asked = asked._replace(first=lineage.number(asked.after + 1))
         return numbered_stretch(found, lineage, after, asked)
 
     async def last(self, shard: int) -> int:

@@ -141,12 +141,27 @@ class NatsServer:
         """The certificate of the authority, for clients."""
         return self.tls["ca"].read_text(encoding="utf-8") if "ca" in self.tls else ""
 
-    def admit(self, users: str) -> None:
-        """Let others in than before, while it runs; whoever is not among them any more loses the connection."""
+    async def admit(self, users: str, *, timeout: float = 10.0) -> None:
+        """Let others in than before, while it runs; whoever is not among them any more loses the connection.
+
+        Returns once the server says so; TransportError if it does not.
+        """
         self.users = users
         self._configure(self._password(), int(urlsplit(self.url).port or 0))
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGHUP)
+        if self.process is None or self.process.poll() is not None:
+            return
+        path = self.folder / "nats.log"
+        begun = path.stat().st_size
+        self.process.send_signal(signal.SIGHUP)
+        for _ in range(int(timeout / 0.02)):
+            with path.open("rb") as log:
+                log.seek(begun)
+                if b"Reloaded server configuration" in log.read(MOST_SAID):
+                    return
+            await asyncio.sleep(0.02)
+        raise TransportError(
+            f"nats-server did not take the accounts within {timeout:g} s; see {path}", endpoint=str(path)
+        )
 
     async def stop(self, *, timeout: float = 5.0) -> None:
         """End it for good."""
