@@ -43,7 +43,9 @@ _ROOMS = {
 _NAMES = {
     **dict.fromkeys(("Cost", "Demand", "Interest", "Plan", "Topology", "Tree"), "narrowcast.model"),
     **dict.fromkeys(("Matcher", "Profile"), "narrowcast.profiles"),
-    **dict.fromkeys(("check", "diff", "explain", "load", "picture", "plan", "report", "save", "whatif"), "narrowcast.plans.verbs"),
+    **dict.fromkeys(
+        ("check", "diff", "explain", "load", "picture", "plan", "report", "save", "whatif"), "narrowcast.plans.verbs"
+    ),
     "connect": "narrowcast.deliver.client.connect",
     "export": "narrowcast.exports",
     **dict.fromkeys(("frame", "measure"), "narrowcast.data.measure"),
@@ -73,9 +75,9 @@ __all__ = [
     "frame",
     "load",
     "measure",
+    "picture",
     "plan",
     "queries",
-    "picture",
     "report",
     "save",
     "semantic",

@@ -83,11 +83,11 @@ def test_messages_are_sent_through_the_plan_and_a_wish_it_does_not_know_is_named
             assert result["faults"] == ["message 3 (flow 'GE') is wanted by desk-3, who was not planned for it"]
 
 
-def test_messages_need_subscriptions_and_a_plan_with_flows(tmp_path: Path, capsys: Any) -> None:
+def test_messages_need_subscriptions_and_on_a_tree_their_nodes(tmp_path: Path, capsys: Any) -> None:
     pq.write_table(MESSAGES, tmp_path / "m.parquet")
     pq.write_table(WISHES, tmp_path / "s.parquet")
     write_tables(certify(MAKERS["filters"](4)), tmp_path / "plan")
     assert cli.run(["check", str(tmp_path / "plan"), "--messages", str(tmp_path / "m.parquet")]) == 2
     both = ["--messages", str(tmp_path / "m.parquet"), "--subscriptions", str(tmp_path / "s.parquet")]
-    assert cli.run(["check", str(tmp_path / "plan"), *both]) == 3
-    assert "check with messages does not support filters plans yet" in capsys.readouterr().err
+    assert cli.run(["check", str(tmp_path / "plan"), *both]) == 2
+    assert "node" in capsys.readouterr().err.splitlines()[-1]

@@ -81,6 +81,7 @@ async def by_channel(
     publisher: Connection, client: Connection, wanted: Subscription, message: dict[str, Any], limit: float = 20.0
 ) -> None:
     """Publish until messages come by channel: the plan is in force, and carriers have found each other."""
+
     def came() -> int:
         return client.ways["channel"] + client.ways.get("unicast", 0)
 

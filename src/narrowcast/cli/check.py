@@ -23,7 +23,8 @@ def check(
         Path | None, typer.Option(help="Messages that the plan must bring to all who want them. Needs --subscriptions.")
     ] = None,
     subscriptions: Annotated[
-        Path | None, typer.Option(help="Who wants what: subscriber, profile, and node for filters and semantic. Needs --messages.")
+        Path | None,
+        typer.Option(help="Who wants what: subscriber, profile, and node for filters and semantic. Needs --messages."),
     ] = None,
     key: Annotated[
         str | None, typer.Option(help="The attributes that make a flow, as symbol,venue, if the plan has none.")

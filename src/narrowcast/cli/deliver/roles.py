@@ -1,4 +1,4 @@
-"""`narrowcast coordinator|source|broker|relay|edge|gate` and `narrowcast preflight`: a system's processes one by one."""
+"""`narrowcast coordinator|source|broker|relay|edge|gate` and `narrowcast preflight`: processes one by one."""
 
 from __future__ import annotations
 
