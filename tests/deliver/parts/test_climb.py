@@ -38,7 +38,14 @@ def schedules(first: int) -> Iterator[Schedule]:
         yield replace(Schedule.from_seed(seed), churn=12, subscriptions=6, truncations=0, slow=False)
 
 
-@pytest.mark.parametrize("lot", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 20))])
+@pytest.mark.parametrize(
+    "lot",
+    [
+        0,
+        *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 4)),
+        *(pytest.param(n, marks=pytest.mark.nightly) for n in range(4, 20)),
+    ],
+)
 def test_nothing_is_missed_repeated_or_wrong_while_subscriptions_climb_and_filters_move(lot: int) -> None:
     counts: Counter[str] = Counter()
     for schedule in islice(schedules(lot * 1000), 25):
