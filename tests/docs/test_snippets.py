@@ -99,6 +99,6 @@ def test_every_block_says_its_language() -> None:
     """So that none that should run is passed over; text, tables and drawings say nothing."""
     for page in [ROOT / "README.md", *DOCS.glob("*.md")]:
         languages = set(re.findall(r"^```(\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE))
-        assert languages <= {"sh", "python", "text", "toml", "yaml"}, page.name
+        assert languages <= {"sh", "python", "text", "toml", "yaml", "json"}, page.name
         for block in re.findall(r"^```\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
             assert not re.search(r"^(narrowcast |import |>>> )", block, re.MULTILINE), f"{page.name}: {block}"

@@ -147,7 +147,7 @@ def test_a_message_is_traced_from_publish_to_delivery(
 
         while not whole():
             assert time.monotonic() < limit, [span.name for span in got]
-            connection.publish([{"symbol": "IBM", "price": 3}])  # the first may come from the log, before a plan is in force
+            connection.publish([{"symbol": "IBM", "price": 3}])  # the first may come from the log
             time.sleep(0.3)
     spans = sorted((span for span in got if span.trace_id == whole()[0]), key=lambda span: span.start_time_unix_nano)
     assert spans[0].name == "narrowcast publish"
