@@ -93,3 +93,9 @@ def test_trees_lie_side_by_side_and_the_many_are_hidden() -> None:
     assert [bool(hidden) for _, _, hidden, _ in paths] == [k >= COLOURED for k in range(12)]
     starts = [float(re.match(r"M[\d.]+ ([\d.]+)L", way).group(1)) for *_, way in paths[:COLOURED]]  # type: ignore[union-attr]
     assert len(set(starts)) == COLOURED  # none hides another
+
+
+def test_two_brokers_at_one_place_are_drawn_apart() -> None:
+    drawn = overlay_drawing({("a", "b"): 1.0}, {"a", "b"}, set(), "two", places={"a": (0.0, 0.0), "b": (0.0, 0.0)})
+    first, second = re.findall(r'<circle[^>]* cx="([\d.]+)" cy="([\d.]+)"', drawn)
+    assert first != second

@@ -55,9 +55,8 @@ def overlay_drawing(
     if not names:
         return "<p>There is nothing to draw.</p>"
     given = None if places is None else [places.get(name) for name in names]
-    x, y, tall = _fitted(
-        np.array(given, np.float64) * [1, -1] if given and all(given) else _places(len(names), [k[:2] for k in kept])
-    )
+    known = given is not None and all(given) and len(set(given)) == len(given)  # else some would hide others
+    x, y, tall = _fitted(np.array(given, np.float64) * [1, -1] if known else _places(len(names), [k[:2] for k in kept]))
     top = max((w for _, _, w, _ in kept), default=1.0) or 1.0
     thick = 3.0 if trees else 8.0
     lines = [
@@ -157,5 +156,7 @@ def _places(n: int, links: list[tuple[int, int]]) -> Floats:
         apart = at[:, None] - at[None]
         length = np.maximum(np.sqrt((apart**2).sum(axis=2)), 1e-9)
         pull = weight * hops / length
-        at = (weight @ at + (pull[..., None] * apart).sum(axis=1)) / total
+        at = (
+            at + (weight @ at + (pull[..., None] * apart).sum(axis=1)) / total
+        ) / 2  # half way: two would swap or meet
     return at
