@@ -3,9 +3,9 @@
 from narrowcast.adapt.decide import Policy
 from narrowcast.adapt.loop import Loop
 from narrowcast.adapt.timeline import summary
-from narrowcast.adapt.watched import watched
 from narrowcast.plans.channels.replan import ChannelSettings, ContinuedChannels
 from narrowcast.workloads import commuter
+from narrowcast.workloads.commuter import watched
 
 day = commuter(users=60, sites=4, topics=10, wishes=4, seed=1)
 demands = list(watched(day, hours=12))

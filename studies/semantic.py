@@ -23,10 +23,10 @@ from narrowcast.model import Topology
 from narrowcast.model.arrays import Ints
 from narrowcast.network import DisseminationTree, edges_cost, shortest_paths, tree_edges
 from narrowcast.plans.semantic import api as semantic
-from narrowcast.plans.semantic.methods.work import covering, filter_tables
 from narrowcast.plans.semantic.window import Wanted, read_profile, system
 from studies.experiment import Claim, Experiment, Point, Rows, in_readings, near, within
 from studies.figures import Figure, Lines, curves, mean
+from studies.filter_tables import covering, filter_tables
 from studies.overlap import READINGS, Drawn, circle
 
 PAPER = "semantic multicast"

@@ -18,10 +18,10 @@ import numpy as np
 from studies.following import Account, Follow, account, adapting, hourly, never, oracle
 
 from narrowcast.adapt.decide import Policy
-from narrowcast.adapt.watched import watched
 from narrowcast.model.demand import Demand
 from narrowcast.plans.channels.replan import ChannelSettings, ContinuedChannels
 from narrowcast.workloads import commuter
+from narrowcast.workloads.commuter import watched
 
 
 def main() -> int:

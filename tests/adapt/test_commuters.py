@@ -8,10 +8,10 @@ import pytest
 from studies.following import Account, account, adapting, hourly, never
 
 from narrowcast.adapt.decide import Policy
-from narrowcast.adapt.watched import watched
 from narrowcast.model.demand import Demand
 from narrowcast.plans.channels.replan import ChannelSettings, ContinuedChannels
 from narrowcast.workloads import commuter
+from narrowcast.workloads.commuter import watched
 
 SIZES = {"users": 200, "sites": 6, "topics": 20, "wishes": 6}
 

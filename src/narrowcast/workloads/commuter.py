@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from narrowcast.errors import InputError
 from narrowcast.model import Interest
 from narrowcast.model.arrays import Bools, Floats, Ints, frozen
+from narrowcast.model.demand import Demand
 from narrowcast.workloads.checks import generator, number, whole
 from narrowcast.workloads.checks import share as a_share
 from narrowcast.workloads.draw import rank_weights, smallest
@@ -162,3 +164,19 @@ def _wanted(rng: np.random.Generator, site: Ints, topics: int, n: int) -> Ints:
     keys = rng.standard_exponential((site.size, topics)) / rank_weights(topics, 2.5)
     found: Ints = site[:, None] * topics + np.sort(smallest(keys, n), axis=1)
     return found
+
+
+def watched(day: Commuter, hours: float = 24.0, *, half_life_s: float = 1800.0, seed: int = 0) -> Iterator[Demand]:
+    """A day as statistics would show it: smoothed counts at the end of every quarter of an hour."""
+    smooth, weight = np.zeros(day.base.size), 0.0
+    for slot in range(round(hours * 3600 / SLOT)):
+        true = day.at(slot * SLOT)
+        rng = np.random.default_rng([seed, 2, slot])
+        counted = rng.poisson(true.rates * SLOT) / SLOT
+        fade = 0.5 ** (SLOT / half_life_s)
+        smooth, weight = fade * smooth + (1 - fade) * counted, fade * weight + 1 - fade
+        yield Demand(_with(true, smooth / weight), ("topic",), (slot + 1) * SLOT, _with(true, counted))
+
+
+def _with(interest: Interest, rates: Floats) -> Interest:
+    return Interest(interest.offsets, interest.users, rates, interest.n_users, interest.flow_names, interest.user_names)

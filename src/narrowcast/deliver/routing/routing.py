@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -259,9 +259,3 @@ def part_of(whole: bytes, part: Routing) -> bytes:
 def nothing() -> Routing:
     """The routing before the first plan: no channels, everyone is served from the log."""
     return Routing({})
-
-
-def subscriptions_of(routing: Routing, channels: Iterable[int]) -> tuple[str, ...]:
-    """Who takes any of these channels."""
-    wanted = set(channels)
-    return tuple(name for name, taken in routing.taken.items() if not wanted.isdisjoint(taken))

@@ -166,18 +166,3 @@ def estimates(distance: Array, next_hop: Array, roots: Array, offsets: Array, me
         cost[i] = join_in_order(distance, next_hop, roots[i], wanted, parent)
         clear(parent, roots[i], wanted)
     return cost
-
-
-@jit
-def best_trees(distance: Array, next_hop: Array, roots: Array, offsets: Array, members: Array) -> Array:
-    """For many sets the cheaper of `nearest_first` and `shortest_path_tree`: at most the latter."""
-    parent = np.full(distance.shape[0], OUTSIDE, np.int32)
-    cost = np.zeros(roots.size)
-    for i in range(roots.size):
-        wanted = members[offsets[i] : offsets[i + 1]]
-        cost[i] = nearest_first(distance, next_hop, roots[i], wanted, parent)
-        clear(parent, roots[i], wanted)
-        other = shortest_path_tree(distance, next_hop, roots[i], wanted, parent)
-        clear(parent, roots[i], wanted)
-        cost[i] = min(cost[i], other)
-    return cost

@@ -260,10 +260,6 @@ class SetBoxTable:
         self.name[at] = -1
         self._free.append(at)
 
-    def size_of(self, name: int) -> float:
-        """How much the merged query of a set holds."""
-        return float(self.size[self._row[name]])
-
     def best_merge(self, name: int, problem: BoxProblem) -> tuple[float, int]:
         """The most that uniting a set with another gains, and with which; of equals the one that came first.
 

@@ -150,20 +150,3 @@ def first_interval(audience: Array, source: Array, order: Array, core: Array, re
                 found[i] = c
                 break
     return found
-
-
-@jit
-def audience_visits(next_hop: Array, root: int, gateways: Array, audience: Array) -> Array:
-    """How many messages pass each broker on shortest paths from the root to their audiences."""
-    n = next_hop.shape[0]
-    visits = np.zeros(n, np.int64)
-    seen = np.full(n, -1, np.int64)
-    for i in range(audience.shape[0]):
-        for g in range(gateways.size):
-            if audience[i, g]:
-                x = gateways[g]
-                while x >= 0 and seen[x] != i:
-                    seen[x] = i
-                    visits[x] += 1
-                    x = next_hop[x, root] if x != root else -1
-    return visits

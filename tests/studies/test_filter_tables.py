@@ -1,14 +1,13 @@
-"""Filter tables and broker work, on a system a person can draw."""
+"""Filter tables, on a system a person can draw."""
 
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
+from studies.filter_tables import covering, filter_tables
 
 import narrowcast as nc
 from naive import semantic_system as naive
 from narrowcast.network import shortest_paths
-from narrowcast.plans.semantic.methods.work import channel_work, covering, filter_tables, spt_work
 from narrowcast.plans.semantic.window import system
 
 # 0 - 1 - 2, 1 - 3: a client of "x > 1" at 2, of "x > 5" and "x < 0" at 3.
@@ -34,17 +33,6 @@ def test_a_window_only_saves_tests_and_never_changes_what_covers() -> None:
         small = naive.small_system(seed)
         made = system(small.topology, small.profiles, small.clients)
         assert np.array_equal(covering(made), covering(made, made.match(small.window)))
-
-
-def test_inside_the_network_channels_look_up_where_filters_evaluate() -> None:
-    messages = pa.table({"x": [9, 2]})  # the first is wanted at 2 and 3, the second at 2
-    plan = nc.semantic.plan(Y, PROFILES, CLIENTS, messages, sources=0)
-    ours = channel_work(plan, messages, 0)
-    # Both trees start at 0: brokers 0, 1, 2, 3 look up the first, 0, 1, 2 the second.
-    assert (ours.at_sources, ours.inside, ours.at_gateways) == (6, 7, 4)
-    theirs = spt_work(Y, PROFILES, CLIENTS, messages, 0)
-    # The first passes 1 (3 profiles), 2 (1), 3 (2), the second 1 and 2; the root tests 3 each time.
-    assert (theirs.at_sources, theirs.inside, theirs.at_gateways) == (6, 10, 4)
 
 
 def test_tables_are_those_of_the_definition_on_random_systems() -> None:
