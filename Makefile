@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test lint docs dist check snippets nightly soak bench lock clean
+.PHONY: help setup demo test lint docs dist check quick snippets nightly soak bench lock clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,7 +47,10 @@ dist: setup  ## wheel and source archive, into dist/; HOME_URL=https://... fills
 	NARROWCAST_HOME_URL=$(HOME_URL) $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist .
 	@ls dist
 
-check: lint  ## style, types, rooms, and the quick tests that need neither Java nor engines
+check: setup  ## style, types, rooms, and the quick tests that need neither Java nor engines, side by side
+	@$(MAKE) --no-print-directory -j2 lint quick
+
+quick: setup
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not nightly and not soak and not snippets and not spark and not engines and not slow'
 
 nightly: setup  ## the large sizes: 10^5 profiles against SQLite, 10^4 against Spark SQL
