@@ -66,8 +66,8 @@ def test_what_is_lost_in_a_site_is_sent_again_by_its_relay_and_not_read_from_the
     for seed in range(8):
         run(counts, seed=seed, batches=60)
     assert counts["relay sent again"] > 100
-    # What is sent again is lost as often, and a plan is in force for a second: the log answers the rest.
-    assert counts["edge repairs"] < 0.6 * counts["edge asked"]
+    # What is sent again is lost as often: a frame four times in a row, of which there are several in a hole.
+    assert counts["edge repairs"] < 0.04 * counts["edge asked"]
     assert counts["relay repaired"] == 0
 
 
@@ -133,6 +133,18 @@ def test_it_sends_again_what_it_is_asked_for_once_for_all_who_ask_and_forgets_th
     for n in range(12, 20):
         relay.step(frame(end_of(n - 1), end_of(n), (place(n, 0), 0, b'{"s":"a"}')), 0.5)
     assert sent(relay.step(ask, 0.9)) == [], "it keeps more than it may"
+
+
+def test_asked_for_what_is_not_there_it_says_so_also_for_the_plan_before() -> None:
+    relay, _ = a_relay()
+    relay.step(frame(end_of(10), end_of(11), A, B), 0.0)
+    relay.step(frame(end_of(11), end_of(13)), 0.1)
+    tail = sent(relay.step(Arrived(Attach(f"0 {end_of(11)} {end_of(13)}", 1, 2)), 0.2))
+    assert tail == [Frame(0, 2, 1, end_of(11), end_of(13))]
+    assert sent(relay.step(Arrived(Attach(f"0 {end_of(13)} {end_of(20)}", 1, 2)), 0.2)) == [], "it does not know that"
+    relay._outgoing[0].turn(2, end_of(13))
+    again = sent(relay.step(Arrived(Attach(f"0 {end_of(11)} {end_of(13)}", 1, 2)), 0.4))
+    assert [(each.after, each.upto) for each in again if isinstance(each, Frame)] == [(end_of(11), end_of(13))]
 
 
 @pytest.mark.parametrize("edge", ["", "x", "0 1", "0 1 2 3", "9 1 2", "-1 0 0", "0 " + "9" * 200 + " 1", "0 1e3 5"])

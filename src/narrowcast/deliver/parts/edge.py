@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 TOGETHER = 3  # subscriptions that take a channel, from which on one matcher for all of them is worth it
 
 
-ASKED = 4  # times `grace`: how long a hole may be closed by a relay that was asked
+ASKS = 3  # times a relay is asked for what a hole lacks, `grace` apart, before the log is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +382,8 @@ class Edge(Node):
         subscription = self.subscriptions[reader.subscription]
         upto = reader.reach()
         if upto > reader.mark and reader.hole < now:
-            self._mind_lateness(reader.hole, now)
+            # What a relay sends again when asked is not late, or hardly: so a loss does not make us wait ever longer.
+            self._mind_lateness(reader.hole, now, ASKS * self.settings.grace if reader.asks else None)
         if upto > reader.mark and subscription.credit != 0:
             self._hand(subscription, reader, reader.held_upto(upto), upto)
         if reader.holds() > self.settings.most_held:
@@ -424,13 +425,13 @@ class Edge(Node):
             for reader in subscription.readers.values():
                 self._advance(reader, now)
 
-    def _mind_lateness(self, since: float, now: float) -> None:
+    def _mind_lateness(self, since: float, now: float, most: float | None = None) -> None:
         """Frames have come, so long after the first word of them: twice that is waited for others.
 
         A machine that is busy, or a long way, makes frames late without losing any. Reading the log would only add to
         the load.
         """
-        self.grace = max(self.grace, min(2 * (now - since), self.settings.most_grace))
+        self.grace = max(self.grace, min(2 * (now - since), most or self.settings.most_grace))
 
     def _mind_closed(self, reader: Reader, upto: int, now: float) -> None:
         """Whether the log was read in vain: the frame that was missing comes after all."""
@@ -465,8 +466,9 @@ class Edge(Node):
         if not self._covered(reader):
             due = min(reader.read_at, now + s.tail)
         elif reader.head > reader.mark:
-            reader.hole = min(reader.hole, now)
-            due = reader.hole + (ASKED if reader.asked == reader.hole else 1) * self.grace
+            if reader.hole == NEVER:
+                reader.hole, reader.asks = now, 0
+            due = reader.hole + (1 + reader.asks) * self.grace
         else:
             due = min(reader.heard + s.patience, reader.checked + s.trust)
         reader.read_at = due
@@ -476,10 +478,11 @@ class Edge(Node):
         """Ask the log for what is missing, or for whatever is new; but a relay of the site first, if there is one."""
         subscription = self.subscriptions[reader.subscription]
         beyond = reader.missing_before() if self._covered(reader) else None
-        unasked = not reader.reading and reader.asked != reader.hole
-        if beyond is not None and unasked and self._ask_relay(reader, beyond):
-            reader.asked = reader.hole = now - self.grace
-            reader.read_at = now + (ASKED - 1) * self.grace
+        ask = beyond is not None and not reader.reading and reader.asks < ASKS
+        if ask and beyond is not None and self._ask_relay(reader, beyond):
+            reader.asks += 1
+            reader.hole = now - reader.asks * self.grace
+            reader.read_at = now + self.grace
             return
         self._asked.pop(reader.reading, None)
         request = reader.reading = self._request()

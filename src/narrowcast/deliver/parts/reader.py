@@ -105,7 +105,7 @@ class Reader:
     heard: float = 0.0  # when a claim last came in, or the log was last read to its end
     checked: float = 0.0  # when the log was last read to its end
     hole: float = NEVER  # since when something is missing
-    asked: float = 0.0  # the hole for which a relay was asked
+    asks: int = 0  # how often a relay was asked for what it lacks
     closed: float = NEVER  # since when there was the hole that the log closed last
     reading: int = 0  # the open request to the log
     read_at: float = NEVER

@@ -108,7 +108,8 @@ class SiteSender(Source):
         self.relay, self.mark, self.keeps = relay, 0, settings
         self.now = 0.0
         self._out = do
-        self._kept: deque[tuple[float, int, Address, Frame]] = deque()
+        self._kept: dict[tuple[int, int], deque[tuple[Address, Frame]]] = {}  # by epoch and channel
+        self._order: deque[tuple[float, int, tuple[int, int]]] = deque()  # when each was kept, its size and where
         self._kept_bytes = 0
         self._again: dict[tuple[int, int, int], float] = {}  # when a frame was last sent again
 
@@ -130,7 +131,7 @@ class SiteSender(Source):
     def _do(self, effect: Effect) -> None:
         if isinstance(effect, Send) and isinstance(effect.what, Pulse):
             effect = replace(effect, what=self._signed(effect.what))
-        elif isinstance(effect, Send) and isinstance(effect.what, Frame) and effect.what.messages:
+        elif isinstance(effect, Send) and isinstance(effect.what, Frame):
             self._keep(effect.address, effect.what)
         self._out(effect)
 
@@ -159,10 +160,20 @@ class SiteSender(Source):
             self._schedule(now, False)
 
     def turn(self, epoch: int, at: int) -> None:
-        """The plan of `epoch` from a place on; the one before speaks for what it has got."""
+        """The plan of `epoch` from a place on; the one before speaks for what it has got.
+
+        Nobody speaks for it again, so that it has nothing more is kept like a frame.
+        """
         self._speak(self.mark)
+        for lane in self._lanes.values():
+            if lane.claimed < self.mark and generation_of(sequence_of(lane.claimed)) == self._generation:
+                self._keep(lane.address, Frame(self.shard, lane.channel, self.in_force, lane.claimed, self.mark))
         self.mark = at
         self._enter(epoch)
+
+    @property
+    def _generation(self) -> int:
+        return generation_of(sequence_of(self.mark))
 
     def flow_of(self, payload: dict[str, Any] | Malformed) -> int:
         """The flow of a message under the plan in force."""
@@ -187,24 +198,40 @@ class SiteSender(Source):
     # What was sent may be asked for again.
 
     def _keep(self, address: Address, frame: Frame) -> None:
-        self._kept.append((self.now, _size(frame), address, frame))
-        self._kept_bytes += self._kept[-1][1]
+        key, size = (frame.epoch, frame.channel), _size(frame)
+        self._kept.setdefault(key, deque()).append((address, frame))
+        self._order.append((self.now, size, key))
+        self._kept_bytes += size
         oldest = self.now - self.keeps.kept_s
-        while self._kept and (self._kept_bytes > self.keeps.kept_bytes or self._kept[0][0] < oldest):
-            self._kept_bytes -= self._kept.popleft()[1]
+        while self._order and (self._kept_bytes > self.keeps.kept_bytes or self._order[0][0] < oldest):
+            _, size, key = self._order.popleft()
+            self._kept_bytes -= size
+            self._kept[key].popleft()
+            if not self._kept[key]:
+                del self._kept[key]
 
     def repeat(self, asked: Frame, now: float) -> int:
-        """Send again what is kept of a channel in `(after, upto]`; how many frames."""
+        """Send again what is kept of a channel in `(after, upto]`, and say what there is not; how many frames."""
+        self.now = now
         self._again = {key: at for key, at in self._again.items() if at > now - AGAIN_S}
-        found = 0
-        for _, _, address, frame in self._kept:
-            same = frame.channel == asked.channel and frame.epoch == asked.epoch
-            key = (frame.epoch, frame.channel, frame.upto)
-            if same and frame.upto > asked.after and frame.after < asked.upto and key not in self._again:
-                self._again[key] = now
-                self._out(Send(address, frame))
-                found += 1
-        return found
+        found: list[tuple[Address, Frame]] = []
+        for address, frame in reversed(self._kept.get((asked.epoch, asked.channel), ())):
+            if frame.upto <= asked.after:
+                break
+            if frame.after < asked.upto and (frame.epoch, frame.channel, frame.upto) not in self._again:
+                found.append((address, frame))
+        for address, frame in reversed(found):
+            self._again[frame.epoch, frame.channel, frame.upto] = now
+            self._out(Send(address, frame))
+        return len(found) + self._speak_for(asked)
+
+    def _speak_for(self, asked: Frame) -> int:
+        """What waits for a channel of the plan in force, or that nothing does; a pulse that said so may be lost."""
+        lane = self._lanes.get(asked.channel) if asked.epoch == self.in_force else None
+        if lane is None or not lane.claimed < asked.upto <= self.mark:
+            return 0
+        self._send(lane, self.mark)
+        return 1
 
 
 class SiteRelay(Edge):
