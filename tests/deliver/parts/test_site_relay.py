@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from narrowcast.deliver.parts.effects import Join, PlanWanted, Send
-from narrowcast.deliver.parts.events import Arrived, Located, Noted, Tick
-from narrowcast.deliver.parts.site_relay import RelaySettings, SiteRelay
+from narrowcast.deliver.parts.effects import Effect, Join, PlanWanted, Send
+from narrowcast.deliver.parts.events import Arrived, Located, Noted, Tick, WasRead
+from narrowcast.deliver.parts.site_relay import RelaySettings, SiteRelay, SiteSender
 from narrowcast.deliver.routing.routes import Subscribers
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.routing.sites import SiteRoutes, by_sites, relay_subscription, site_asks
-from narrowcast.deliver.transport import Multicast, Overlay
-from narrowcast.deliver.wire import Attach, Frame, Pulse, end_of, place
+from narrowcast.deliver.transport import Entry, Multicast, Overlay
+from narrowcast.deliver.wire import Attach, ColumnBatch, Frame, Pulse, encode_entry, end_of, place
+from narrowcast.deliver.wire.columns import Columns, encode_columns
 from simulator import Schedule, simulate
 from simulator.parts import Parts, network_plan
 from simulator.world import World
@@ -42,6 +45,24 @@ def test_relays_die_frames_are_lost_and_plans_change_and_nothing_is_missed_repea
     assert counts["crash"] >= 30
     assert counts["relay relayed"] > 500
     assert counts["relay repaired"] > 20, "no relay ever read the log for its site"
+
+
+@pytest.mark.parametrize("first", [0, pytest.param(100, marks=pytest.mark.slow)])
+def test_columns_are_relayed_as_columns_through_the_same_disasters(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: Counter[str] = Counter()
+    send = SiteSender._do
+
+    def counted(self: SiteSender, effect: Effect) -> None:
+        if isinstance(effect, Send) and isinstance(effect.what, Frame):
+            sent["columns" if isinstance(effect.what.messages, Columns) else "one by one"] += len(effect.what.messages)
+        send(self, effect)
+
+    monkeypatch.setattr(SiteSender, "_do", counted)
+    counts: Counter[str] = Counter()
+    for seed in range(first, first + (4 if first == 0 else 40)):
+        run(counts, seed=seed, columns=1.0, loss=0.05, reorder=0.1, relay_crashes=4, offers=3, churn=3, crashes=1)
+    assert sent["columns"] > 200
+    assert sent["one by one"] < 0.05 * sent["columns"], "frames that come together are one, and no columns any more"
 
 
 def test_without_faults_subscribers_of_a_network_hardly_read_the_log_and_relays_do_not() -> None:
@@ -145,6 +166,22 @@ def test_asked_for_what_is_not_there_it_says_so_also_for_the_plan_before() -> No
     relay._outgoing[0].turn(2, end_of(13))
     again = sent(relay.step(Arrived(Attach(f"0 {end_of(11)} {end_of(13)}", 1, 2)), 0.4))
     assert [(each.after, each.upto) for each in again if isinstance(each, Frame)] == [(end_of(11), end_of(13))]
+
+
+def test_rows_go_on_as_columns_each_to_the_channels_of_its_flow_and_from_the_log_too() -> None:
+    batch = pa.RecordBatch.from_pylist([{"s": "a", "n": 1}, {"s": "b", "n": 2}, {"s": "a", "n": 3}])
+    rows = Columns(place(11, 0) - 1, np.arange(3), batch, None, np.array([0, 1, 0]))
+    relay, _ = a_relay()
+    by_tree = sent(relay.step(Arrived(Frame(0, 1, 1, end_of(10), end_of(11), rows)), 0.0))
+    relay, _ = a_relay()
+    reader = relay.subscriptions[RELAY].readers[0]
+    relay._read(reader, 0.0)
+    entry = Entry(11, encode_entry(ColumnBatch("p", 1, 3, encode_columns(batch))))
+    from_log = sent(relay.step(WasRead(reader.reading, 0, 10, 11, (entry,)), 0.0))
+    for found in (by_tree, from_log):
+        frames = {each.channel: each.messages for each in found if isinstance(each, Frame) and each.messages}
+        assert all(isinstance(messages, Columns) for messages in frames.values())
+        assert {c: [row["n"] for row in m.batch.to_pylist()] for c, m in frames.items()} == {2: [1, 3], 4: [2]}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("edge", ["", "x", "0 1", "0 1 2 3", "9 1 2", "-1 0 0", "0 " + "9" * 200 + " 1", "0 1e3 5"])

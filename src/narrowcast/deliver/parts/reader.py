@@ -259,7 +259,7 @@ class Reader:
         """Move the mark to `upto`, or as far as the credit goes, and return what to hand over."""
         if credit is not None and n_messages(wanted) > credit:
             wanted = _first(wanted, credit)
-            upto = _end(wanted[-1]) if wanted else self.mark
+            upto = end_of_item(wanted[-1]) if wanted else self.mark
         self.mark = upto
         if self.held or self.columns:
             whole = self.furthest <= upto
@@ -352,7 +352,7 @@ def _first(items: list[Any], n: int) -> list[Any]:
     return found
 
 
-def _end(item: Any) -> int:
+def end_of_item(item: Any) -> int:
     """The place of an item's last message."""
     end: int = item[0] if type(item) is tuple else item.last
     return end

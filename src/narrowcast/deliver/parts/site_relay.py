@@ -15,14 +15,15 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.edge import Edge, EdgeSettings, _Subscription, lacked
 from narrowcast.deliver.parts.effects import Deliver, Effect, Gap, Join, Leave, Send, Subscribed
 from narrowcast.deliver.parts.events import Arrived, Noted, Subscribe, Tick
 from narrowcast.deliver.parts.node import MOST_PLANS, Node
-from narrowcast.deliver.parts.reader import Message, Opened, Reader
+from narrowcast.deliver.parts.reader import Message, Opened, Reader, end_of_item, n_messages
+from narrowcast.deliver.parts.relay import columns_in
 from narrowcast.deliver.parts.source import Source, SourceSettings
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.routing.sites import EVERYTHING, relay_subscription, site_asks, site_pulse
@@ -41,6 +42,9 @@ from narrowcast.deliver.wire import (
 )
 from narrowcast.deliver.wire.frame import NO_FLOW
 
+if TYPE_CHECKING:
+    from narrowcast.deliver.wire.columns import Columns
+
 OWN = (Subscribed, Deliver, Gap)  # what an edge tells its application; a relay has none
 AGAIN_S = 0.05  # a frame is not sent again sooner: many who lack it ask for it at once
 
@@ -58,8 +62,6 @@ class RelaySettings:
 @dataclass(slots=True)
 class SiteReader(Reader):
     """Takes everything; remembers the flow of what came by a tree, and the markers of what came from the log."""
-
-    takes_columns: ClassVar[bool] = False
 
     flow_at: dict[int, int] = field(default_factory=dict)
     markers: list[tuple[int, int]] = field(default_factory=list)
@@ -85,6 +87,17 @@ class SiteReader(Reader):
         found = ((entry.sequence, decode_entry(entry.data)) for entry in entries)
         self.markers = [(end_of(at), what.epoch) for at, what in found if isinstance(what, Marker)]
         return Reader.from_log(self, entries)
+
+    def flowing(self, upto: int) -> list[Any]:
+        """What is held up to a place, in order: messages with their flows, and columns."""
+        found = self.held_upto(upto)
+        if not self.columns:
+            return [(at, self.flow_at[at], payload) for at, payload in found]
+        # An entry that came both ways is messages now; the flows of its rows are with its columns.
+        of = dict(self.flow_at)
+        for rows in (rows for parts in self.columns.values() for rows in parts):
+            of |= zip(rows.places, rows.flows.tolist(), strict=True)
+        return [(item[0], of[item[0]], item[1]) if type(item) is tuple else item for item in found]
 
     def pass_on(self, wanted: list[Message], upto: int, credit: int | None) -> list[Message]:
         handed = Reader.pass_on(self, wanted, upto, credit)
@@ -144,8 +157,11 @@ class SiteSender(Source):
 
     # What has come in goes out.
 
-    def forward(self, messages: list[tuple[int, int, bytes]], after: int, upto: int, epoch: int, now: float) -> None:
-        """Everything for this site in `(after, upto]`, as the plan of an epoch has it: place, flow, payload."""
+    def forward(self, items: list[Any], after: int, upto: int, epoch: int, now: float) -> None:
+        """Everything for this site in `(after, upto]`, as the plan of an epoch has it: messages with their flow, rows.
+
+        What came as columns goes on as columns.
+        """
         self.now = now
         if after != self.mark or epoch != self.in_force or self._routing is None:
             self.turn(epoch, after)
@@ -154,8 +170,11 @@ class SiteSender(Source):
             self.mark = upto
             self._enter(epoch)
         elif self._routing is not None:
-            for message in messages:
-                self._route_one(message)
+            for item in items:
+                if type(item) is tuple:
+                    self._route_one(item)
+                else:
+                    self._route_rows(item)
             self.mark = upto
             self._schedule(now, False)
 
@@ -175,18 +194,51 @@ class SiteSender(Source):
     def _generation(self) -> int:
         return generation_of(sequence_of(self.mark))
 
-    def flow_of(self, payload: dict[str, Any] | Malformed) -> int:
-        """The flow of a message under the plan in force."""
-        return NO_FLOW if self._routing is None or isinstance(payload, Malformed) else self._routing.flow_of(payload)
+    def with_flows(self, items: list[Any]) -> list[Any]:
+        """What came from the log, each with its flow under the plan in force."""
+        routing = self._routing
+        if routing is None:
+            return []
+        single = [item for item in items if type(item) is tuple]
+        decoded = iter(decode_payloads([payload for _, payload in single]))
+        return [
+            (item[0], _flow_of(next(decoded), routing), item[1]) if type(item) is tuple else self._rows_with_flows(item)
+            for item in items
+        ]
+
+    def _rows_with_flows(self, rows: Columns) -> Columns:
+        from narrowcast.deliver.routing.table_routes import TableRoutes  # only who has columns needs Arrow
+        from narrowcast.deliver.wire.columns import Columns
+
+        assert self._routing is not None
+        if self._table_routes is None:
+            self._table_routes = TableRoutes(self._routing)
+        return Columns(rows.base, rows.indices, rows.batch, rows.data, self._table_routes(rows.batch)[0])
+
+    def _channels_of(self, flow: int) -> tuple[int, ...]:
+        assert self._routing is not None
+        known = self._routing.flows
+        return known[flow][1] if flow < len(known) else self._routing.rest
 
     def _route_one(self, message: tuple[int, int, bytes]) -> None:
-        assert self._routing is not None
-        flow = message[1]
-        known = self._routing.flows
-        for channel in known[flow][1] if flow < len(known) else self._routing.rest:
+        for channel in self._channels_of(message[1]):
             lane = self._lanes.get(channel)
             if lane is not None:
                 self._put(lane, message)
+
+    def _route_rows(self, rows: Columns) -> None:
+        import numpy as np
+
+        flows: dict[int, list[int]] = {}
+        for flow in np.unique(rows.flows).tolist():
+            for channel in self._channels_of(flow):
+                flows.setdefault(channel, []).append(flow)
+        for channel, its in sorted(flows.items()):
+            lane = self._lanes.get(channel)
+            if lane is not None:
+                if lane.waiting:
+                    self._send(lane, max(rows.base, lane.waiting[-1][0]))
+                self._put_columns(lane, rows.select(np.flatnonzero(np.isin(rows.flows, its))))
 
     def tick(self, now: float, heard: float) -> float:
         """Send what is due; when to do so again. A relay that hears nothing does not say that there is nothing."""
@@ -311,42 +363,36 @@ class SiteRelay(Edge):
         for epoch in sorted(reader.taken):
             upto = reader.connected(epoch)
             if upto > reader.mark:
-                found = reader.held_upto(upto)
-                messages = [(at, reader.flow_at[at], payload) for at, payload in found if at in reader.flow_at]
-                self._forward(reader, messages, upto, epoch, now)
-        if len(reader.held) > self.settings.most_held:
+                self._forward(reader, reader.flowing(upto), upto, epoch, now)
+        if reader.holds() > self.settings.most_held:
             self.counts["blinded"] += 1
             reader.go_blind()
         self._plan_read(reader, now)
 
-    def _forward(
-        self, reader: Reader, messages: list[tuple[int, int, bytes]], upto: int, epoch: int, now: float
-    ) -> None:
+    def _forward(self, reader: Reader, items: list[Any], upto: int, epoch: int, now: float) -> None:
         outgoing = self._outgoing[reader.shard]
         outgoing.plans = self.plans
         after = reader.mark
         reader.pass_on([], upto, None)
         reader.told = reader.mark
-        outgoing.forward(messages, after, upto, epoch, now)
-        self.counts["relayed"] += len(messages)
+        outgoing.forward(items, after, upto, epoch, now)
+        self.counts["relayed"] += n_messages(items)
         self._send_at = min(self._send_at, outgoing.tick(now, reader.heard))
 
-    def _hand(self, subscription: _Subscription, reader: Reader, wanted: list[Message], upto: int) -> None:
+    def _hand(self, subscription: _Subscription, reader: Reader, wanted: list[Any], upto: int) -> None:
         """From the log, which has everything: enough for any plan. At its markers the next one begins."""
         assert isinstance(reader, SiteReader)
         markers = [each for each in reader.markers if reader.mark < each[0] <= upto]
         ends = [*(at for at, _ in markers), *([upto] if not markers or markers[-1][0] < upto else [])]
         epochs = [epoch for _, epoch in markers]
         outgoing, now = self._outgoing[reader.shard], self._now
-        decoded = decode_payloads([payload for _, payload in wanted])
         for k, end in enumerate(ends):
             epoch = max(outgoing.in_force, self._current_at(reader), *epochs[:k], 0)
             outgoing.plans = self.plans
             if epoch != outgoing.in_force:
                 outgoing.turn(epoch, reader.mark)
-            new = [(at, what, payload) for (at, payload), what in zip(wanted, decoded, strict=True) if at > reader.mark]
-            some = [(at, outgoing.flow_of(what), payload) for at, what, payload in new if at <= end]
-            self._forward(reader, some, end, epoch, now)
+            some = [item for item in wanted if reader.mark < end_of_item(item) <= end]
+            self._forward(reader, outgoing.with_flows(some), end, epoch, now)
 
     def _current_at(self, reader: Reader) -> int:
         """The plan in force, if it is known to be so where a reader stands."""
@@ -386,5 +432,10 @@ class SiteRelay(Edge):
         return min(super()._next_wake(now), self._send_at)
 
 
+def _flow_of(payload: dict[str, Any] | Malformed, routing: Routing) -> int:
+    return NO_FLOW if isinstance(payload, Malformed) else routing.flow_of(payload)
+
+
 def _size(frame: Frame) -> int:
-    return sum(len(payload) for _, _, payload in frame.messages)
+    columns = columns_in(frame.messages)
+    return len(columns.data) if columns is not None else sum(len(payload) for _, _, payload in frame.messages)
