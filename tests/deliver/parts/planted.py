@@ -395,6 +395,32 @@ class PulsesForEverybody(SiteRelay):
     sends_by = _Unsigned
 
 
+class _AnswersAnything(SiteSender):
+    def _speak_for(self, asked: Frame) -> int:
+        self.mark, mark = max(self.mark, asked.upto), self.mark
+        try:
+            return super()._speak_for(asked)
+        finally:
+            self.mark = mark
+
+
+class AnswersAnything(SiteRelay):
+    """Asked for what it has not got yet, it says that there is nothing."""
+
+    sends_by = _AnswersAnything
+
+
+class _ForgetsRows(SiteSender):
+    def _route_rows(self, rows: Columns) -> None:
+        super()._route_rows(rows.part(0, max(1, len(rows) - 1)))
+
+
+class RelaysWithoutARow(SiteRelay):
+    """Sends columns on without their last row, with the claim unchanged."""
+
+    sends_by = _ForgetsRows
+
+
 BUGS: dict[str, Parts] = {
     "skips the drain": Parts(edge=SkipsTheDrain),
     "acknowledges before the log": Parts(client=AcksBeforeTheLog),
@@ -428,6 +454,8 @@ BUGS: dict[str, Parts] = {
     "relays by the next plan": Parts(site_relay=RelaysByTheNextPlan),
     "relays over gaps": Parts(site_relay=RelaysOverGaps),
     "pulses for everybody": Parts(site_relay=PulsesForEverybody),
+    "answers for what it has not got": Parts(site_relay=AnswersAnything),
+    "relays without a row of columns": Parts(site_relay=RelaysWithoutARow),
 }
 
 # What did harm once. A frame says by which plan it was made, so plans that share a number are not mistaken.
