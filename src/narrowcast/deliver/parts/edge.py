@@ -326,7 +326,7 @@ class Edge(Node):
             return
         if now < self._closed_until:
             for reader in readers:
-                self._mind_closed(reader, frame.upto, now)
+                self._mind_closed(reader, frame, now)
         routing = self.plans[frame.epoch]
         columns = columns_in(frame.messages)
         if columns is not None:
@@ -382,8 +382,12 @@ class Edge(Node):
         subscription = self.subscriptions[reader.subscription]
         upto = reader.reach()
         if upto > reader.mark and reader.hole < now:
-            # What a relay sends again when asked is not late, or hardly: so a loss does not make us wait ever longer.
-            self._mind_lateness(reader.hole, now, ASKS * self.settings.grace if reader.asks else None)
+            if reader.asks:
+                self._mind_closing(
+                    reader, now
+                )  # by what was late, or by what a relay sent again: a second one will tell
+            else:
+                self._mind_lateness(reader.hole, now)
         if upto > reader.mark and subscription.credit != 0:
             self._hand(subscription, reader, reader.held_upto(upto), upto)
         if reader.holds() > self.settings.most_held:
@@ -425,17 +429,22 @@ class Edge(Node):
             for reader in subscription.readers.values():
                 self._advance(reader, now)
 
-    def _mind_lateness(self, since: float, now: float, most: float | None = None) -> None:
+    def _mind_lateness(self, since: float, now: float) -> None:
         """Frames have come, so long after the first word of them: twice that is waited for others.
 
         A machine that is busy, or a long way, makes frames late without losing any. Reading the log would only add to
         the load.
         """
-        self.grace = max(self.grace, min(2 * (now - since), most or self.settings.most_grace))
+        self.grace = max(self.grace, min(2 * (now - since), self.settings.most_grace))
 
-    def _mind_closed(self, reader: Reader, upto: int, now: float) -> None:
-        """Whether the log was read in vain: the frame that was missing comes after all."""
-        if upto <= reader.mark and reader.closed < NEVER:
+    def _mind_closing(self, reader: Reader, now: float) -> None:
+        """A hole is being closed by what we asked for; perhaps it would have been without."""
+        reader.closed, reader.closed_at = reader.hole, reader.mark
+        self._closed_until = now + 2 * self.settings.most_grace
+
+    def _mind_closed(self, reader: Reader, frame: Frame, now: float) -> None:
+        """Whether the log was read, or a relay asked, in vain: the frame that was missing comes after all."""
+        if reader.closed < NEVER and frame.after <= reader.closed_at < frame.upto <= reader.mark:
             self.counts["read in vain"] += 1
             self._mind_lateness(reader.closed, now)
             reader.closed = NEVER
@@ -535,7 +544,7 @@ class Edge(Node):
         full = len(event.entries) >= self.settings.read_most
         if end_of(event.after) <= reader.mark < upto and subscription.credit != 0:
             if self._covered(reader) and reader.hole < NEVER:
-                reader.closed, self._closed_until = reader.hole, now + 2 * self.settings.most_grace
+                self._mind_closing(reader, now)
             wanted = reader.from_log(event.entries)
             self.counts["repaired"] += n_messages(wanted)
             self._hand(subscription, reader, wanted, upto)

@@ -106,7 +106,8 @@ class Reader:
     checked: float = 0.0  # when the log was last read to its end
     hole: float = NEVER  # since when something is missing
     asks: int = 0  # how often a relay was asked for what it lacks
-    closed: float = NEVER  # since when there was the hole that the log closed last
+    closed: float = NEVER  # since when there was the hole that was closed last by asking for it
+    closed_at: int = 0  # the place before it
     reading: int = 0  # the open request to the log
     read_at: float = NEVER
     told: int = 0  # the position the application was last told
