@@ -1,7 +1,8 @@
-"""Replays of filters, queries and semantic plans: message by message, in plain Python, gives the same."""
+"""Replays of plans of other kinds than channels: message by message, in plain Python, gives the same."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from narrowcast.data.planning.replay import replay
 from narrowcast.errors import InputError
 from narrowcast.plans.filters.plan import make as place_filters
 from narrowcast.plans.filters.result import TreeDemand
+from narrowcast.plans.network.cost import priced
+from narrowcast.plans.network.plan import make as make_network
 from narrowcast.plans.queries.plan import make as merge
 from narrowcast.plans.queries.result import QueryDemand
+from plans.network.small import small_network
 
 pytestmark = pytest.mark.spark
 
@@ -93,3 +97,34 @@ def test_semantic_channels(spark: Any, tmp_path: Path, variant: str) -> None:
     assert found.predicted["total"] == pytest.approx(plan.cost.total)
     with pytest.raises(InputError, match="interest must be left out"):
         replay(spark, tmp_path / "plan", messages, interest=messages)
+
+
+def test_a_network_costs_what_a_plan_says_that_was_made_with_the_rates_of_the_log(spark: Any, tmp_path: Path) -> None:
+    d = replace(small_network(8, flows=6), key=("flow",))
+    n = d.interest.n_flows
+    plan = make_network(d, channels=2, price_group=0.0, price_send=50.0).save(tmp_path / "plan")
+    counts = [3 * (flow + 1) for flow in range(n)]
+    names = d.interest.flow_names or tuple(map(str, range(n)))
+    sent = [name for name, times in zip(names, counts, strict=True) for _ in range(times)] + ["stranger"] * 5
+    pq.write_table(pa.table({"flow": sent, "size": [7.0] * len(sent)}), tmp_path / "messages.parquet")
+    users = d.interest.user_names or tuple(map(str, range(d.interest.n_users)))
+    flow, user = d.interest.flow_of_pair.tolist(), d.interest.users.tolist()
+    wants = {(users[u], f"flow = '{names[f]}'") for f, u in zip(flow, user, strict=True)} | {
+        (users[0], "flow = 'stranger'")
+    }
+    held = pa.table({"subscriber": [who for who, _ in sorted(wants)], "profile": [text for _, text in sorted(wants)]})
+    pq.write_table(held, tmp_path / "subscriptions.parquet")
+    held_at, messages = tmp_path / "subscriptions.parquet", tmp_path / "messages.parquet"
+    found = replay(spark, tmp_path / "plan", messages, subscriptions=held_at, out=tmp_path / "out")
+    seconds = sum(counts) / d.interest.rates.sum()  # a log without times is as long as the plan's rates say
+    real = replace(d, interest=replace(d.interest, rates=np.array(counts) / seconds), size=np.full(n, 7.0))
+    expected = priced(replace(plan.problem, demand=real), plan.decisions)
+    assert {name: found.cost[name] for name in expected.terms} == pytest.approx(expected.terms)
+    useful = sum(counts[f] for f in flow) + 5
+    assert (found.cost["unplanned"], found.cost["useful"], found.cost["missed"]) == (5, useful, 5)
+    links = {row["name"]: row["messages"] for row in rows(tmp_path / "out" / "replay_links.parquet")}
+    assert sum(links.values()) * 7 == pytest.approx(float(expected.loads.sum()) * seconds)
+    sites = rows(tmp_path / "out" / "replay_sites.parquet")
+    assert sum(row["messages"] for row in sites) == pytest.approx(
+        expected.terms["sending"] / plan.problem.send_price * seconds
+    )

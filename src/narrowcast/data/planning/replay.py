@@ -11,21 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.data.ingest.misfits import without_misfits
 from narrowcast.data.ingest.read import FILE, ROW
-from narrowcast.data.ingest.take_in import Ingested, ingest
+from narrowcast.data.ingest.take_in import ingest
 from narrowcast.data.planning.replay_kinds import REPLAYS, SUMS, attributes_of
+from narrowcast.data.planning.replay_sums import AMOUNTS, flow_sums, wanted_sums
 from narrowcast.data.spark.home import job_named, keep
 from narrowcast.data.spark.output import Output, TableStep, write_manifest, writing
 from narrowcast.data.spark.progress import TaskReporter, watched
 from narrowcast.data.spark.sizing import sized
-from narrowcast.data.statistics.match import Holders, flow_name, partials
 from narrowcast.data.statistics.partials import BYTE
-from narrowcast.data.statistics.tables import pair_sums
 from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.model.folder import read_tables
 from narrowcast.model.tables import read_table
@@ -39,7 +37,6 @@ PLAN_TABLES = {
     "subscriber_group": ("subscriber", "group"),
     "unicast": ("flow", "subscriber"),
 }
-AMOUNTS = ("messages", "bytes")
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,8 @@ def replay(
     replay_flows, replay_groups, replay_subscribers and replay_links into `out` if given.
 
     Plans of other kinds are replayed by content: queries and semantic plans know who wants what, filters plans need
-    `subscriptions` with the column node. They write a table by set, query, node or channel.
+    `subscriptions` with the column node, network plans count with them what nobody planned for. They write tables by
+    set, query, node, channel, link or site.
     """
     if check_replay(plan, key, subscriptions, interest) in REPLAYS:
         return _by_content(spark, plan, messages, subscriptions, out, overwrite, explain, progress)
@@ -123,7 +121,7 @@ def replay(
         flows = keep(flow_sums(log.rows, key))
         if asked is not None:
             fitting = without_misfits({"subscriptions": asked}, log, strict=False)
-            wants = _wants(spark, log.rows, fitting["subscriptions"], key)
+            wants = wanted_sums(spark, log.rows, fitting["subscriptions"], key)
         else:
             wants = (
                 ingest(spark, str(interest), "interest").rows.join(flows, "flow").select("flow", "subscriber", *AMOUNTS)
@@ -165,7 +163,7 @@ def check_replay(
             raise InputError("replay needs exactly one of subscriptions and interest", name="subscriptions")
     elif interest is not None or key:
         given = "key" if interest is None else "interest"
-        raise InputError(f"{given} must be left out: a {kind} plan goes by content, not by flow", name=given)
+        raise InputError(f"{given} must be left out: a {kind} plan says it itself", name=given)
     return kind
 
 
@@ -198,34 +196,6 @@ def _by_content(
             about = {"plan": str(folder), "cost": found.cost, "predicted": predicted, "messages": log.n_accepted}
             write_manifest(output, {"narrowcast": __version__, **about})
         return Replayed(found.cost, predicted, Path(out), tuple(output.steps))
-
-
-def flow_sums(messages: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Messages and bytes of each flow of a log; bytes in whole 1/1024."""
-    for name in key:
-        if name not in messages.columns:
-            raise InputError(f"the messages have no column {name!r} to make flows of", name="key", got=name)
-    size = F.coalesce(F.col("size"), F.lit(0.0)) if "size" in messages.columns else F.lit(0.0)
-    rows = messages.select(flow_name(key).alias("flow"), F.rint(size * BYTE).cast("bigint").alias("bytes"))
-    return rows.groupBy("flow").agg(F.count("*").alias("messages"), F.sum("bytes").alias("bytes"))
-
-
-def _wants(spark: SparkSession, messages: DataFrame, subscriptions: Ingested, key: Sequence[str]) -> DataFrame:
-    """How much of each flow each subscriber's profiles match: flow, subscriber, messages, bytes."""
-    from narrowcast.profiles import Matcher
-
-    pairs = subscriptions.rows.select("subscriber", "profile").collect()
-    if not pairs:
-        raise InputError("subscriptions must have at least one valid row, got none", name="subscriptions")
-    people, texts = sorted({r["subscriber"] for r in pairs}), sorted({r["profile"] for r in pairs})
-    person, text = {s: i for i, s in enumerate(people)}, {t: i for i, t in enumerate(texts)}
-    profile = np.array([text[r["profile"]] for r in pairs], np.int64)
-    subscriber = np.array([person[r["subscriber"]] for r in pairs], np.int64)
-    holders = Holders.from_pairs(profile, subscriber, len(texts), len(people))
-    sums = partials(messages, Matcher(texts), key=key, overlap=False, holders=holders)
-    # With holders, the numbers of profiles are those of subscribers.
-    names = spark.createDataFrame(list(enumerate(people)), "profile bigint, subscriber string")
-    return pair_sums(sums).join(names, "profile").select("flow", "subscriber", *AMOUNTS)
 
 
 def _sums() -> list[Column]:

@@ -2,6 +2,7 @@
 
 Queries: what each merged query carries and each query wants. Filters: what is wanted below each node of the tree, from
 which the traffic with the plan's filters follows. Semantic: the link traversals of each message, by its source.
+Networks: the cost by term with the log's rates.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from narrowcast.data.ingest.take_in import Ingested
+from narrowcast.data.planning.replay_network import network_replayed
 from narrowcast.data.spark.home import map_arrow
 from narrowcast.errors import InputError
 from narrowcast.model.plan import Plan
 from narrowcast.plans.filters.api import traffic
 from narrowcast.plans.filters.result import FiltersPlan
+from narrowcast.plans.network.result import NetworkPlan
 from narrowcast.plans.queries.problem import CostTerms, MergeAmounts
 from narrowcast.plans.queries.ranges import box_profile
 from narrowcast.plans.queries.result import QueriesPlan
@@ -150,6 +153,11 @@ def replay_semantic(plan: SemanticPlan, log: DataFrame, _: Ingested | None = Non
     return ReplayedContent(cost, {"replay_channels": rows})
 
 
+def replay_network(plan: NetworkPlan, log: DataFrame, subscriptions: Ingested | None) -> ReplayedContent:
+    """A whole network over a log: what it costs in an hour with the log's rates, its links and its sites."""
+    return ReplayedContent(*network_replayed(plan, log, subscriptions))
+
+
 def _summed(log: DataFrame, count: Callable[[pa.RecordBatch], np.ndarray], size: int) -> np.ndarray:
     """What batches count, added up: one small row of sums from each worker."""
 
@@ -174,6 +182,7 @@ REPLAYS: dict[str, Callable[[Any, DataFrame, Ingested | None], ReplayedContent]]
     "queries": replay_queries,
     "filters": replay_filters,
     "semantic": replay_semantic,
+    "network": replay_network,
 }
 
 
@@ -184,4 +193,4 @@ def attributes_of(plan: Plan) -> set[str]:
     if isinstance(plan, SemanticPlan):
         named = {name for profile in plan.system.profiles for name in getattr(profile, "attributes", ())}
         return {*named, "source"}
-    return set()
+    return set(plan.key) if isinstance(plan, NetworkPlan) else set()
