@@ -7,6 +7,7 @@ import numpy as np
 from narrowcast.model.interest_tables import names_of
 from narrowcast.plans.network.cost import TERMS
 from narrowcast.plans.network.result import NetworkPlan
+from narrowcast.plans.network.wire import wire_loads
 from narrowcast.reports.amounts import bits_s, cores, mbit_s
 from narrowcast.reports.build import Load, Yardstick, assemble, load_chart, ways_section
 from narrowcast.reports.find import Findable
@@ -81,14 +82,16 @@ def _findable(plan: NetworkPlan) -> list[Findable]:
 def _links(plan: NetworkPlan) -> Section:
     names, d = broker_names(plan), plan.demand
     rows = []
-    for (u, v), load, price, most in zip(
-        d.topology.edges.tolist(), plan.loads, plan.problem.link_price, d.capacity, strict=True
+    for (u, v), load, wire, price, most in zip(
+        d.topology.edges.tolist(), plan.loads, wire_loads(plan), plan.problem.link_price, d.capacity, strict=True
     ):
         name = f"{short(names[u], 20)} to {short(names[v], 20)}"
         carries, limit = mbit_s(float(load)), number(mbit_s(float(most))) if np.isfinite(most) else "none"
-        rows.append(Load(name, carries, (name, number(carries), limit, number(float(load * price)))))
-    chart = load_chart(rows, ("link", "Mbit/s", "capacity, Mbit/s", "cost per hour"), what="link")
-    return Section("links", "Load per link", chart, "Mbit/s on each link, the busiest first.")
+        at_most = number(mbit_s(float(wire)))
+        rows.append(Load(name, carries, (name, number(carries), at_most, limit, number(float(load * price)))))
+    heads = ("link", "Mbit/s", "with headers, Mbit/s", "capacity, Mbit/s", "cost per hour")
+    lead = "Mbit/s of messages on each link, the busiest first; with headers if each message is sent at once."
+    return Section("links", "Load per link", load_chart(rows, heads, what="link"), lead)
 
 
 def _terms(plan: NetworkPlan) -> Section:
