@@ -14,17 +14,20 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from narrowcast.deliver.transport.dds.config import DdsSettings
 from narrowcast.deliver.transport.nats.server import server_binary
+from narrowcast.deliver.wire.place import bare_of, index_of, sequence_of
 from narrowcast.model import Interest, Topology
 from narrowcast.model.network_demand import NetworkDemand
+from narrowcast.model.plan import Plan
 from narrowcast.plans.network.plan import make
 from narrowcast.plans.network.result import NetworkPlan
 from narrowcast.plans.network.route import profiles
+from narrowcast.testing.history import History
 from system.hosts import Hosts
 
 SITES, LINKS = ("London", "Paris", "Zurich"), ((0, 1), (1, 2), (0, 2))
@@ -34,7 +37,24 @@ USER = "narrowcast:secret"
 ROLES = "narrowcast.deliver.processes.roles"
 
 
-def three_sites(receivers: int, *, size: float, rate: float = 50.0) -> NetworkDemand:
+class Packing(NamedTuple):
+    """How sources pack messages for the backbone: what `wire_loads` must know."""
+
+    linger_s: float = 0.05
+    most_bytes: int = 60_000
+    most_messages: int = 500
+
+    def as_settings(self) -> str:
+        linger = f"settle_ms = {1000 * self.linger_s:g}\nlinger_ms = {1000 * self.linger_s:g}\n"
+        return f"messages = {self.most_messages}\nbytes = {self.most_bytes}\n{linger}"
+
+
+PACKING = Packing()
+
+
+def three_sites(
+    receivers: int, *, size: float, rate: float = 50.0, groups: int = 3, sessions: int = 4
+) -> NetworkDemand:
     """Flows that enter at each site in turn; receivers want most of what is near, and some of what is far."""
     rng = np.random.default_rng(5)
     n = len(SITES) * receivers
@@ -49,7 +69,8 @@ def three_sites(receivers: int, *, size: float, rate: float = 50.0) -> NetworkDe
     )
     topology = Topology(np.array(LINKS), [2.0, 2.0, 3.0], [1.0, 1.0, 1.0], n_brokers=3, names=SITES)
     return NetworkDemand(
-        topology, interest, sites=SITES, gateway=np.arange(3), groups=np.full(3, 3), sessions=np.full(3, 4),
+        topology, interest, sites=SITES, gateway=np.arange(3), groups=np.full(3, groups),
+        sessions=np.full(3, sessions),
         hosts=tuple(users), host_site=home, host=np.arange(n), source=source, size=np.full(FLOWS, size), key=("flow",),
     )  # fmt: skip
 
@@ -122,15 +143,15 @@ class Sites:
                 f"-n {gates[u]} link add to{v} type veth peer name to{u} netns {gates[v]}",
                 f"-n {gates[u]} address add {a}/30 dev to{v}",
                 f"-n {gates[v]} address add {b}/30 dev to{u}",
-                f"-n {gates[u]} link set to{v} up",
-                f"-n {gates[v]} link set to{u} up",
+                f"-n {gates[u]} link set to{v} up gso_max_segs 1",  # packets as a cable would have them
+                f"-n {gates[v]} link set to{u} up gso_max_segs 1",
                 f"-n {gates[u]} route add 10.99.0.{v + 1}/32 via {b} src 10.99.0.{u + 1}",
                 f"-n {gates[v]} route add 10.99.0.{u + 1}/32 via {a} src 10.99.0.{v + 1}",
             )
 
-    def sent(self, at: int, device: str) -> int:
-        """Bytes that a gateway has sent out of a device."""
-        return int(self.sites[at].run(["cat", f"/sys/class/net/{device}/statistics/tx_bytes"], 0))
+    def sent(self, at: int, device: str, what: str = "bytes") -> int:
+        """Bytes, or packets, that a gateway has sent out of a device."""
+        return int(self.sites[at].run(["cat", f"/sys/class/net/{device}/statistics/tx_{what}"], 0))
 
     def on_links(self) -> dict[tuple[int, int], int]:
         """Bytes on each link of the backbone, both ways."""
@@ -149,19 +170,51 @@ def until(done: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
         time.sleep(0.2)
 
 
-class RunningNetwork:
-    """A plan on the sites: the log, a coordinator, and in each site a source, a broker, a relay and receivers."""
+#: Prints what a log holds: a line for each message with its entry, its number there, and its text.
+LOGGED = """
+import asyncio, json, sys
+from narrowcast.deliver.processes.backbone import backbone
+from narrowcast.deliver.wire import Batch, decode_entry
 
-    def __init__(self, sites: Sites, folder: Path, plan: NetworkPlan, *, every: float | None = None) -> None:
+async def main():
+    base, after = await backbone(sys.argv[1], name="checker"), 0
+    while found := (await base.log.read(0, after, most=256)).entries:
+        after = found[-1].sequence
+        for entry in found:
+            batch = decode_entry(entry.data)
+            for index, payload in enumerate(batch.payloads if isinstance(batch, Batch) else ()):
+                print(json.dumps([entry.sequence, index, payload.decode()]))
+    await base.close()
+
+asyncio.run(main())
+"""
+
+
+def _point(place: int) -> tuple[int, int]:
+    return bare_of(sequence_of(place)), index_of(place)
+
+
+class RunningNetwork:
+    """A plan on the sites: the log, a coordinator, and in each site a source, a broker, a relay and receivers.
+
+    Other plans than those of networks have no relays; receivers are at the brokers. `packed`: messages share packets
+    in the sites, as they do by default; without it a packet is one message, which can be counted.
+    """
+
+    def __init__(
+        self, sites: Sites, folder: Path, plan: Plan, *, wishes: Mapping[str, str] | None = None,
+        every: float | None = None, packed: bool = False,
+    ) -> None:  # fmt: skip
         self.sites, self.folder, self.plan = sites, folder, plan
         plan.save(folder / "plan")
-        self.settings = DdsSettings(
-            interface="eth0", domain=60, groups=plan.machine_groups + 2, network="239.60.0.0/16"
-        )
-        self.wishes = profiles(plan)
-        self.every = every
+        self.relayed = isinstance(plan, NetworkPlan)
+        groups = plan.machine_groups + 2 if isinstance(plan, NetworkPlan) else 2
+        self.settings = DdsSettings(interface="eth0", domain=60, groups=groups, network="239.60.0.0/16")
+        self.wishes = wishes or (profiles(plan) if isinstance(plan, NetworkPlan) else {})
+        self.every, self.packed = every, packed
         self.log_url = f"nats://{USER}@{sites.log.address(0)}:4222"
         self.relays: list[subprocess.Popen[str]] = []
+        self.edges: list[subprocess.Popen[str]] = []
 
     def start(self) -> None:
         log, user = self.sites.log, "authorization { user: narrowcast, password: secret }"
@@ -172,20 +225,23 @@ class RunningNetwork:
         self._role("coordinator", "coordinator", log, 0, f'[coordinator]\nplan = "{self.folder}/plan"\n{every}')
         for site in self.sites.sites:
             name = SITES[site.number]
-            together = "messages = 500\nbytes = 60000\nsettle_ms = 50\nlinger_ms = 50\n"
-            source = f'[source]\nname = "source-{name}"\ngateway = "{name}"\n{together}'
+            source = f'[source]\nname = "source-{name}"\ngateway = "{name}"\n{PACKING.as_settings()}'
             self._role("source", f"source-{name}", site, 0, source)
             self._role("broker", f"broker-{name}", site, 0, f'[broker]\nname = "{name}"\n')
-            self.relays.append(self.start_relay(site.number))
+            if self.relayed:
+                self.relays.append(self.start_relay(site.number))
         for site in self.sites.sites:
+            at = "" if self.relayed else f'gateway = "{SITES[site.number]}"\n'
             for k in range(self.sites.receivers):
                 name = f"{SITES[site.number]}-{k}"
                 wish = f"[edge.subscriptions]\n{name} = {json.dumps(self.wishes[name])}\n"
-                self._role("edge", name, site, k + 1, f'[edge]\nname = "{name}"\nout = "out-{name}"\n{wish}')
+                text = f'[edge]\nname = "{name}"\nout = "out-{name}"\n{at}{wish}'
+                self.edges.append(self._role("edge", name, site, k + 1, text))
 
     def start_relay(self, s: int) -> subprocess.Popen[str]:
         name = SITES[s]
-        text = f'[relay]\ngateways = ["{name}"]\n[source]\nmessages = 1\nsettle_ms = 20\n'
+        packing = "linger_ms = 5" if self.packed else "messages = 1"
+        text = f'[relay]\ngateways = ["{name}"]\n[source]\n{packing}\nsettle_ms = 20\n'
         return self._role("relay", f"relay-{name}", self.sites.sites[s], 0, text)
 
     def _nats(self, name: str, hosts: Hosts, text: str) -> None:
@@ -196,7 +252,7 @@ class RunningNetwork:
     def _role(self, role: str, name: str, site: _Site, host: int, text: str) -> subprocess.Popen[str]:
         multicast = (
             f'[multicast]\ninterface = "eth0"\ndomain = {self.settings.domain}\ngroups = {self.settings.groups}\n'
-            f'network = "{self.settings.network}"\npack = false\n'
+            f'network = "{self.settings.network}"\npack = {str(self.packed).lower()}\n'
         )
         brokers = "".join(f'{name} = "tcp://10.99.0.{s + 1}:5600"\n' for s, name in enumerate(SITES))
         overlay = f'[overlay]\nkeys = "{self.folder}/keys"\n[overlay.brokers]\n{brokers}'
@@ -212,6 +268,24 @@ class RunningNetwork:
         data = path.read_bytes() if path.exists() else b""
         lines = [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
         return [json.loads(payload) for line in lines for _, payload in line.get("messages", ())]
+
+    def history(self) -> History:
+        """What the log holds, which is all that was acknowledged, and what every receiver was told and got."""
+        history = History()
+        shown = self.sites.log.run([sys.executable, "-c", LOGGED, self.log_url], 0)
+        for sequence, index, payload in map(json.loads, shown.splitlines()):
+            history.logged(0, sequence, index, json.loads(payload))
+            history.acked(0, sequence, index, json.loads(payload))
+        for name, text in self.wishes.items():
+            data = (self.folder / f"out-{name}" / f"{name}.jsonl").read_bytes()
+            lines = [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+            first = next(line["position"] for line in lines if line["position"])
+            history.subscribed(name, text, {int(shard): _point(at) for shard, at in first.items()})
+            for line in lines:
+                assert "gap" not in line
+                for at, payload in line.get("messages", ()):
+                    history.delivered(name, 0, *_point(at), json.loads(payload))
+        return history
 
     def wait_until_joined(self) -> None:
         """Until every receiver has joined the groups of the plan in its site, by multicast or not at all."""
@@ -236,7 +310,9 @@ class RunningNetwork:
     def publish(self, rows: Sequence[Mapping[str, Any]], rate: int) -> None:
         (self.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         command = [sys.executable, "-m", "narrowcast.cli", "publish", str(self.folder / "rows.jsonl")]
-        self.sites.log.run([*command, "--system", self.log_url, "--rate", str(rate)], 0)
+        publishing = self.sites.log.start([*command, "--system", self.log_url, "--rate", str(rate)], 0)
+        told = publishing.communicate(timeout=240)[0]
+        assert publishing.returncode == 0, told
 
     def ways(self) -> dict[str, dict[str, int]]:
         return {edge["name"]: edge["ways"] for edge in self.top()["edges"]}
