@@ -289,6 +289,28 @@ def test_subscriptions_that_miss_the_same_share_one_read_of_the_log() -> None:
     assert [each.after for each in found.step(Tick(), 0.4) if isinstance(each, Read)] == [11], "all ask again, once"
 
 
+@pytest.mark.parametrize("comes", [True, False])
+def test_now_and_then_it_asks_where_the_log_ends_and_reads_only_what_does_not_come(comes: bool) -> None:
+    found = edge(settings=replace(SETTINGS, trust=1.0, report=100.0))
+    at, now, locates, reads = 11, 1.0, [], []
+    while not locates:
+        for channel in (1, 2):
+            found.step(frame(channel, end_of(at - 1), end_of(at)), now)
+        effects = found.step(Tick(), now)
+        locates += [each for each in effects if isinstance(each, Locate)]
+        reads += [each for each in effects if isinstance(each, Read)]
+        at, now = at + 1, now + 0.05
+        assert now < 3.0
+    found.step(Located(locates[0].request, 0, at + 2), now)
+    for _ in range(20):
+        old = 0 if comes else 1  # or one that was there before, again and again
+        for channel in (1, 2):
+            found.step(frame(channel, end_of(at - 1 - old), end_of(at - old)), now)
+        at, now = at + comes, now + 0.05
+        reads += [each for each in found.step(Tick(), now) if isinstance(each, Read)]
+    assert bool(reads) is not comes
+
+
 def test_frames_that_come_late_again_and_again_are_waited_for_instead_of_reading_the_log() -> None:
     found = edge(settings=replace(SETTINGS, trust=100.0, report=100.0))
     at, now, reads = 11, 1.0, []

@@ -165,10 +165,14 @@ class Edge(Node):
         if reader is None:
             subscription.start.setdefault(shard, end_of(event.sequence))
             self._open(name, now)
-        else:
+        elif subscription.credit == 0:
             reader.reading, reader.heard = 0, now
             reader.head = max(reader.head, end_of(event.sequence))
             self._advance(reader, now)
+        else:
+            reader.reading, reader.checked = 0, now
+            reader.end, reader.end_at = end_of(event.sequence), now
+            self._plan_read(reader, now)
 
     def _open(self, name: str, now: float) -> None:
         """Once every shard's start is known, the subscription is acknowledged and served from the log."""
@@ -480,6 +484,7 @@ class Edge(Node):
             due = reader.hole + (1 + reader.asks) * self.grace
         else:
             due = min(reader.heard + s.patience, reader.checked + s.trust)
+            due = min(due, reader.end_at + s.patience) if reader.end > reader.mark else due
         reader.read_at = due
         self._read_due = min(self._read_due, due)
 
@@ -497,7 +502,7 @@ class Edge(Node):
         request = reader.reading = self._request()
         self._asked[request] = (reader.subscription, reader.shard)
         reader.read_at = now + self.settings.retry
-        if subscription.credit == 0:
+        if subscription.credit == 0 or self._is_only_checking(reader, now):
             self._do(Locate(request, reader.shard))
             return
         at = sequence_of(reader.mark)
@@ -509,6 +514,12 @@ class Edge(Node):
             return
         self.counts["repairs" if beyond is not None else "reads"] += 1
         self._do(Read(request, reader.shard, after, upto, self.settings.read_most))
+
+    def _is_only_checking(self, reader: Reader, now: float) -> bool:
+        """Whether all seems well, and the log need only say where it ends: frames that far are on their way."""
+        s = self.settings
+        well = self._covered(reader) and reader.head <= reader.mark and now < reader.heard + s.patience
+        return well and reader.end <= reader.mark and now >= reader.checked + s.trust
 
     def _ask_relay(self, reader: Reader, beyond: int) -> bool:
         """Ask for frames of a site's channels that have not come; whether there was anybody to ask."""

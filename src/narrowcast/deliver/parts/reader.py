@@ -103,7 +103,9 @@ class Reader:
     blind: bool = False
     head: int = 0  # the furthest place anyone spoke of
     heard: float = 0.0  # when a claim last came in, or the log was last read to its end
-    checked: float = 0.0  # when the log was last read to its end
+    checked: float = 0.0  # when the log was last read to its end, or said where that is
+    end: int = 0  # where the log ended when it was last asked
+    end_at: float = 0.0  # when that was
     hole: float = NEVER  # since when something is missing
     asks: int = 0  # how often a relay was asked for what it lacks
     closed: float = NEVER  # since when there was the hole that was closed last by asking for it
