@@ -27,7 +27,7 @@ SECONDS = MESSAGES / RATE
 class Meters:
     """What comes to every receiver by each group: packets with messages, and all bytes.
 
-    Packets without a message are smaller: DDS's own heartbeats, some ten a second while a group is in use.
+    Packets without a message are smaller: DDS's own heartbeats, a few a second while a group is in use.
     """
 
     def __init__(self, network: RunningNetwork) -> None:
