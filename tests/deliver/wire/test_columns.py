@@ -205,6 +205,12 @@ def test_what_would_grow_in_memory_is_refused() -> None:
     assert decode_columns(encode_columns(twice), 1) == Malformed("columns")
 
 
+def test_entries_of_a_table_are_nearly_as_large_as_they_may_be() -> None:
+    limits = PublisherSettings(most_columns=20_000)
+    *full, _ = entries(pa.table({"n": range(5000), "x": ["y" * 50] * 5000}), limits=limits)
+    assert all(isinstance(chunk, ColumnChunk) and 15_000 < len(chunk.data) <= 20_000 for chunk in full)
+
+
 def test_a_table_is_cut_into_entries_that_the_log_takes_and_a_row_that_is_too_large_is_refused() -> None:
     limits = PublisherSettings(most_columns=20_000, most_payload=30_000)
     table = pa.table({"n": range(1000), "x": ["y" * (k % 700) for k in range(1000)]})

@@ -72,9 +72,11 @@ def test_noise_is_refused_with_a_reason(data: bytes) -> None:
     assert found.reason in REASONS
 
 
-@given(st.sampled_from([b"nc\x03\x01", b"nc\x03\x02", b"nc\x03\x03", b"nc\x03\x07"]), st.binary(max_size=120))
+@given(st.sampled_from([b"nc\x03" + bytes((kind,)) for kind in (1, 2, 3, 4, 7)]), st.binary(max_size=120))
 def test_noise_with_a_right_head_and_checksum_does_not_raise(head: bytes, rest: bytes) -> None:
     found = decode(resealed(head + rest))
+    assert repr(decode(resealed(head + rest), checked=True)) == repr(found)
+    assert isinstance(decode(head + rest, checked=True), Frame | Attach | Pulse | Malformed)
     if isinstance(found, Frame):  # noise may be a frame, but never one that lies
         at = [found.after, *(m[0] for m in found.messages), found.upto]
         assert at == sorted(at)

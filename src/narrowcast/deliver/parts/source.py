@@ -295,8 +295,10 @@ class Source(Node):
         """What waits goes first. Rows go out at once, in as many frames as they need."""
         if lane.waiting:
             self._send(lane, rows.base)
-        size = COLUMNS_BYTES + ROW_BYTES * len(rows) + len(rows.data)
         most = min(self.settings.most_columns, MOST_BYTES)
+        size = COLUMNS_BYTES + ROW_BYTES * len(rows) + rows.nbytes  # nearly, and not worth more if it is too much
+        if size <= most or len(rows) == 1:
+            size = COLUMNS_BYTES + ROW_BYTES * len(rows) + len(rows.data)
         if size > most and len(rows) > 1:
             step = max(1, min(len(rows) // 2, len(rows) * most * 7 // (8 * size)))  # rows are not all of one size
             for start in range(0, len(rows), step):

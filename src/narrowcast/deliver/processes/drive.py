@@ -101,7 +101,7 @@ class Driver:
         application: Application = _nothing,
         planner: Planner | None = None,
         tail: int | None = None,
-        open_frame: Callable[[bytes], Frame | Attach | Pulse | Malformed] = decode,
+        open_frame: Callable[..., Frame | Attach | Pulse | Malformed] = decode,
     ) -> None:
         self.part, self.engines = part, engines
         self.counts: Counter[str] = Counter()
@@ -171,7 +171,7 @@ class Driver:
 
     def _receive(self, data: bytes) -> None:
         plain = self.part.seal.open(data)
-        found = plain if isinstance(plain, Malformed) else self._open(plain)
+        found = plain if isinstance(plain, Malformed) else self._open(plain, checked=self.part.seal.sealed)
         if isinstance(found, Frame) and isinstance(found.messages, Unopened):
             found.messages.sent = data
         self._tell_arrived(found)
@@ -193,7 +193,7 @@ class Driver:
                 self._count_refused(plain.reason)
             else:
                 opened.append(plain)
-        for found in decode_many(opened):
+        for found in decode_many(opened, checked=self.part.seal.sealed):
             self._tell_arrived(found)
 
     def _count_refused(self, reason: str) -> None:

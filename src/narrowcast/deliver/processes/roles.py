@@ -37,6 +37,7 @@ from narrowcast.errors import InputError, NarrowcastError, TransportError
 from narrowcast.model.folder import plan_key
 
 log = logging.getLogger(__name__)
+PACKETS = 50  # that a frame of columns may take: carriers cut it, and repair what is lost of it
 START_S = 30.0  # for NATS, and for a coordinator that sets the system up
 
 
@@ -67,6 +68,7 @@ def _source_settings(system: System, base: Backbone) -> SourceSettings:
     return SourceSettings(
         most_messages=mine.messages,
         most_bytes=mine.bytes or packet_bytes(base.system.multicast),
+        most_columns=PACKETS * packet_bytes(base.system.multicast),
         linger=mine.linger_ms / 1000,
         settle=mine.settle_ms / 1000,
         heartbeat=mine.heartbeat_ms / 1000,

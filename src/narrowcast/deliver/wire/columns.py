@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from struct import error as struct_error
 from struct import unpack_from
 from typing import Any, overload
@@ -142,13 +143,18 @@ def encode_columns(batch: pa.RecordBatch) -> bytes:
     >>> decode_columns(encode_columns(batch), 2).equals(batch), decode_columns(b"", 2)
     (True, Malformed(reason='columns'))
     """
-    return bytes(batch.schema.serialize().to_pybytes() + batch.serialize().to_pybytes())
+    return b"".join((_schema_bytes(batch.schema), memoryview(batch.serialize())))
+
+
+@lru_cache(maxsize=64)
+def _schema_bytes(schema: pa.Schema) -> bytes:
+    return bytes(schema.serialize())
 
 
 # In.
 
 
-def decode_columns(data: bytes, count: int) -> pa.RecordBatch | Malformed:
+def decode_columns(data: bytes | memoryview, count: int) -> pa.RecordBatch | Malformed:
     """The batch of so many rows that bytes are, or why there is none. Never raises."""
     try:
         stream = pa.BufferReader(data)
@@ -267,7 +273,7 @@ class Columns(Sequence[Message]):
         base: int,
         indices: Indices,
         batch: pa.RecordBatch | None,
-        data: bytes | None = None,
+        data: bytes | memoryview | None = None,
         flows: Indices | None = None,
     ) -> None:
         self.base, self.indices = base, indices
@@ -276,7 +282,7 @@ class Columns(Sequence[Message]):
         self._data = data
 
     @property
-    def data(self) -> bytes:
+    def data(self) -> bytes | memoryview:
         """The batch as it is sent."""
         if self._data is None:
             self._data = encode_columns(self.batch)
@@ -296,6 +302,11 @@ class Columns(Sequence[Message]):
         return not isinstance(self._batch, Malformed)
 
     @property
+    def nbytes(self) -> int:
+        """About how many bytes the batch is sent in, without making them."""
+        return int(self.batch.nbytes) if self._data is None else len(self._data)
+
+    @property
     def first(self) -> int:
         """The place of the first row."""
         return self.base + int(self.indices[0]) + 1
@@ -308,6 +319,10 @@ class Columns(Sequence[Message]):
     @property
     def places(self) -> list[int]:
         return [self.base + 1 + index for index in self.indices.tolist()]
+
+    def coded_flows(self) -> pa.DictionaryArray:
+        """The flow of each row, with the different ones apart."""
+        return pa.array(self.flows).dictionary_encode()
 
     def payloads(self) -> list[bytes]:
         """Each row as JSON."""
@@ -405,8 +420,8 @@ def split_columns(batch: pa.RecordBatch, most_rows: int, most_bytes: int) -> Ite
     while start < n:
         piece = batch.slice(start, step)
         data = encode_columns(piece)
-        if len(data) > most_bytes and piece.num_rows > 1:
-            step = max(1, piece.num_rows // 2)
+        if len(data) > most_bytes and piece.num_rows > 1:  # rows are not all of one size, and have some around them
+            step = max(1, min(piece.num_rows - 1, piece.num_rows * most_bytes * 15 // (16 * len(data))))
             continue
         start += piece.num_rows
         yield piece, data

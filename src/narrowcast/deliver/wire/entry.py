@@ -45,7 +45,7 @@ class ColumnBatch:
     publisher: str
     number: int
     count: int
-    data: bytes
+    data: bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ def encode_entry(entry: Batch | ColumnBatch | Marker | Birth) -> bytes:
         raise InputError(f"a batch must have at most {MOST} messages, got {count}", name="messages")
     if isinstance(entry, ColumnBatch):
         head = _BATCH.pack(MAGIC, VERSION, COLUMNS, len(name), entry.number, count)
-        body = b"".join((head, name, entry.data))
-        return body + _SIZE.pack(crc32(body))
+        check = crc32(entry.data, crc32(head + name))
+        return b"".join((head, name, entry.data, _SIZE.pack(check)))
     parts = [_BATCH.pack(MAGIC, VERSION, BATCH, len(name), entry.number, len(entry.payloads)), name]
     for payload in entry.payloads:
         parts += (_SIZE.pack(len(payload)), payload)
@@ -177,4 +177,4 @@ def _read_columns(data: bytes, size: int) -> ColumnBatch | Malformed:
         name = data[_BATCH.size : start].decode()
     except UnicodeDecodeError:
         return Malformed("text")
-    return ColumnBatch(name, number, count, data[start:size])
+    return ColumnBatch(name, number, count, memoryview(data)[start:size])

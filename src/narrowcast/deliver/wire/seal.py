@@ -128,8 +128,8 @@ class Seal:
         nonce = self._me + self._count.to_bytes(NONCE - _PREFIX, "big")
         kind = data[3] | SEALED | (ALONE if to else 0)
         head = b"%b%c%b" % (_START, kind, data[4 : PREFIX.size])
-        sealed: bytes = aead.encrypt(nonce, data[PREFIX.size :], head + to.encode())
-        return head + nonce + sealed
+        sealed: bytes = aead.encrypt(nonce, memoryview(data)[PREFIX.size :], head + to.encode())
+        return b"".join((head, nonce, sealed))
 
     def open(self, data: bytes) -> bytes | Malformed:
         """A frame as `encode` made it, or why it is refused: foreign, forged, replayed, no key. Never raises."""
@@ -151,12 +151,14 @@ class Seal:
         nonce = data[PREFIX.size : PREFIX.size + NONCE]
         head = data[: PREFIX.size]
         try:
-            rest = aead.decrypt(nonce, data[PREFIX.size + NONCE :], head + self._name if kind & ALONE else head)
+            rest = aead.decrypt(
+                nonce, memoryview(data)[PREFIX.size + NONCE :], head + self._name if kind & ALONE else head
+            )
         except Exception:  # the library's InvalidTag, which only those who have it can name
             return Malformed("forged")
         if not self._is_new(epoch, channel, nonce):
             return Malformed("replayed")
-        return b"%b%c%b%b" % (_START, kind & ~(SEALED | ALONE), head[4:], rest)
+        return b"".join((_START, bytes((kind & ~(SEALED | ALONE),)), head[4:], rest))
 
     def passes(self, what: Frame | Attach | Pulse) -> bytes | None:
         """The bytes of a frame that may go on as it came; None for one that must be packed, for each who gets it.
