@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import stat
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from narrowcast.deliver.transport import Address, Carrier, Link, Multicast, Overlay, Receive, Unicast
 from narrowcast.deliver.transport.dds.config import DdsSettings
 from narrowcast.deliver.transport.dds.multicast import DdsMulticast
+from narrowcast.deliver.transport.dds.node import DdsNode
 from narrowcast.deliver.transport.nats.link import NatsLink, connect_nats
 from narrowcast.deliver.transport.nats.log import NatsLog
 from narrowcast.deliver.transport.nats.registry import NatsRegistry
@@ -89,6 +91,30 @@ def test_nats_is_a_carrier(tmp_path: Path, addresses: list[Address]) -> None:
     asyncio.run(asyncio.wait_for(run(), 120))
 
 
+def test_a_process_gets_no_packets_of_groups_that_only_others_have_joined() -> None:
+    """Linux would give them to every socket that listens at the port on all addresses."""
+
+    def opened() -> dict[int, int]:
+        found = {}
+        for path in Path("/proc/self/fd").iterdir():
+            with suppress(OSError):
+                each = socket.socket(fileno=int(path.name))
+                udp = (each.family, each.type) == (socket.AF_INET, socket.SOCK_DGRAM)
+                if udp and each.getsockname()[0] == "0.0.0.0":
+                    found[each.fileno()] = each.getsockopt(socket.IPPROTO_IP, 49)  # IP_MULTICAST_ALL
+                each.detach()
+        return found
+
+    before = opened()
+    node = DdsNode(DdsSettings(domain=65))
+    try:
+        received_at = {number: every for number, every in opened().items() if number not in before}
+        assert received_at
+        assert not any(received_at.values())
+    finally:
+        node.close()
+
+
 def test_multicast_on_loopback_is_a_carrier(tmp_path: Path) -> None:
     """Two sessions in one group; frames of many packets' size; the sender is there before those who join."""
     sessions = [Multicast(3, 7), Multicast(3, 8)]
@@ -106,7 +132,7 @@ def test_multicast_on_loopback_is_a_carrier(tmp_path: Path) -> None:
                 kind = Known if node == "sender" else DdsMulticast
                 return Together({Multicast: kind(DdsSettings(domain=61, groups=4)), Link: NatsUnicast(link, node)})
 
-            await exam_carrier(open_carrier, sessions, frame_bytes=60_000)
+            await exam_carrier(open_carrier, sessions, frame_bytes=735_000)
 
     asyncio.run(asyncio.wait_for(run(), 120))
 

@@ -1,7 +1,8 @@
-"""Keeping Cyclone DDS to loopback where it is told to use loopback.
+"""Keeping Cyclone DDS to what it joined, and to loopback where it is told to use loopback.
 
-Whatever its configuration says, it binds the sockets it receives at to every address of the host, so that packets from
-other hosts would get in. Linux lets a process tie its sockets to a device; then nothing else reaches them.
+Whatever its configuration says, it binds the sockets it receives at to every address of the host. Linux gives such a
+socket the packets of every group that any process of the host has joined, unless it is told not to; and packets from
+other hosts would get in, unless the socket is tied to a device.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 LOOPBACK = "lo"
+_MULTICAST_ALL = 49  # of Linux, which the socket module has no name for
 _FDS = Path("/proc/self/fd")
 
 
 @contextmanager
 def kept_to(interface: str) -> Iterator[None]:
-    """Sockets for UDP that are opened in this block receive from loopback only, if that is the interface."""
-    before = _open_to_all() if interface == LOOPBACK else set()
+    """Sockets for UDP that are opened in this block receive what they joined; on loopback, from there only."""
+    before = _open_to_all()
     yield
-    if interface == LOOPBACK:
-        for number in _open_to_all() - before:
+    for number in _open_to_all() - before:
+        _keep_to_joined(number)
+        if interface == LOOPBACK:
             _tie(number)
 
 
@@ -48,6 +51,12 @@ def _borrowed(number: int) -> Iterator[socket.socket]:
         yield found
     finally:
         found.detach()
+
+
+def _keep_to_joined(number: int) -> None:
+    """Else what other processes of this host joined costs a look at every packet."""
+    with suppress(OSError), _borrowed(number) as found:
+        found.setsockopt(socket.IPPROTO_IP, _MULTICAST_ALL, 0)
 
 
 def _tie(number: int) -> None:
