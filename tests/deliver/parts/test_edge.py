@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +29,7 @@ from narrowcast.deliver.parts.events import (
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Entry, Link, Multicast, Overlay, Unicast
 from narrowcast.deliver.wire import Attach, Batch, Carried, Frame, Pulse, encode_entry, encode_payload, end_of, place
+from narrowcast.deliver.wire.columns import Columns
 from narrowcast.deliver.wire.frame import NO_FLOW
 
 SETTINGS = EdgeSettings(grace=0.05, patience=0.5, tail=0.1, retry=0.2, report=10.0)
@@ -248,6 +251,28 @@ def test_a_flow_that_cannot_match_is_dropped_without_a_look_at_the_message() -> 
     carried = (Carried(place(11, 0), 1, b"never decoded"), Carried(place(11, 1), 0, encode_payload({"s": "a"})))
     assert places(found.step(Arrived(Frame(0, 1, 1, end_of(10), end_of(11), carried)), 0.01)) == [place(11, 1)]
     assert found.counts["filtered by flow"] == 1
+
+
+def test_rows_whose_flows_decide_are_not_looked_at() -> None:
+    flows = (("a", (1,)), ("b", (1,)))
+    profiles = {"u": "s = 'a'", "v": "s = 'a' AND p > 1"}
+    keyed = Routing(
+        {1: Multicast(0, 1)},
+        dict.fromkeys(profiles, (1,)),
+        key=("s",),
+        flows=flows,
+        profiles=profiles,
+        edges=dict.fromkeys(profiles, "edge"),
+    )
+    found = Edge("edge", (0,), SETTINGS)
+    for name, profile in profiles.items():
+        found.step(Subscribe(name, profile, {0: end_of(10)}), 0.0)
+    found.step(Noted("plan.1", keyed.to_bytes(), 1), 0.0)
+    batch = pa.record_batch({"s": ["b", "a", "a"], "p": [9, 1, 9]})  # the flow of the first is said to be a
+    rows = Columns(place(11, 0) - 1, np.arange(3), batch, None, np.array([0, 1, 0]))
+    effects = found.step(Arrived(Frame(0, 1, 1, end_of(10), end_of(11), rows)), 0.01)
+    got = {e.subscription: [at for at, _ in e.messages] for e in effects if isinstance(e, Deliver)}
+    assert got == {"u": [place(11, 0), place(11, 2)], "v": [place(11, 2)]}
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)), max_size=12), st.integers(0, 30))

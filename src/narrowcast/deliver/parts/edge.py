@@ -356,23 +356,33 @@ class Edge(Node):
 
     def _take_columns(self, frame: Frame, columns: Columns, readers: list[Reader], now: float) -> None:
         """One matcher over all subscriptions looks at the rows once; each reader gets those that it wants."""
-        from narrowcast.deliver.routing.table_tests import TableTests  # only who has columns needs Arrow
-
         routing = self.plans[frame.epoch]
-        if self._tests is None:
-            profiles = {each.profile.text: each.profile for each in self.subscriptions.values()}
-            self._tests = ({text: k for k, text in enumerate(profiles)}, TableTests(list(profiles.values())))
-        numbers, tests = self._tests
-        found = tests(columns.batch) if readers else []
+        wanted = self._wanted_rows(columns, routing, {reader.profile.text: reader for reader in readers})
         way = way_of(routing, frame.channel)
         for reader in readers:
-            rows = columns.select(found[numbers[reader.profile.text]])
+            rows = wanted[reader.profile.text]
             at = self._climbed.start(frame.epoch, reader.subscription, frame.shard) if routing.climbs else 0
             if frame.after < at:
                 rows = rows.part(rows.upto(at), len(rows))
             part = frame if frame.after >= at else replace(frame, after=min(at, frame.upto))
             reader.take_columns(part, rows, way, now, self.counts)
             self._advance(reader, now)
+
+    def _wanted_rows(self, columns: Columns, routing: Routing, readers: Mapping[str, Reader]) -> dict[str, Columns]:
+        """The rows that each profile wants, by its text. What flows decide is not looked at."""
+        from narrowcast.deliver.parts.reader_columns import rows_by_flow  # only who has columns needs Arrow
+        from narrowcast.deliver.routing.table_tests import TableTests
+
+        flows = columns.coded_flows()
+        found = {text: rows_by_flow(reader, routing, flows) for text, reader in readers.items()}
+        if any(rows is None for rows in found.values()):
+            if self._tests is None:
+                profiles = {each.profile.text: each.profile for each in self.subscriptions.values()}
+                self._tests = ({text: k for k, text in enumerate(profiles)}, TableTests(list(profiles.values())))
+            numbers, tests = self._tests
+            tested = tests(columns.batch)
+            found = {text: tested[numbers[text]] if rows is None else rows for text, rows in found.items()}
+        return {text: columns.select(rows) for text, rows in found.items() if rows is not None}
 
     def _feel(self, pulse: Pulse, now: float) -> None:
         for subscription in self.subscriptions.values():

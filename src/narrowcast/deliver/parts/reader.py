@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -73,10 +73,11 @@ class Opened:
             known.update(zip(unknown, decode_payloads([messages[index][2] for index in unknown]), strict=True))
         return [known[index] for index in indices]
 
-    def flow(self, number: int) -> str | None:
-        """The name of a flow; None for a message of none that the plan knows."""
-        flows = self.routing.flows
-        return None if number == NO_FLOW or number >= len(flows) else flows[number][0]
+
+def _flow(routing: Routing, number: int) -> str | None:
+    """The name of a flow; None for a message of none that the plan knows."""
+    flows = routing.flows
+    return None if number == NO_FLOW or number >= len(flows) else flows[number][0]
 
 
 @dataclass(slots=True)
@@ -131,7 +132,8 @@ class Reader:
             return
         self.claim(frame.epoch, frame.channel, frame.after, frame.upto)
         self.furthest = max(self.furthest, frame.upto)
-        mark, held, says = self.mark, self.held, self._verdicts(opened)
+        mark, held = self.mark, self.held
+        says = self.verdicts(opened.routing, {message[1] for message in frame.messages})
         before, asked = len(held), []
         repeated = by_flow = 0
         for index, (at, flow, payload) in enumerate(frame.messages):
@@ -316,13 +318,14 @@ class Reader:
         text = self.profile.text
         return [i for i, texts in zip(asked, opened.wanted(asked, opened.tests), strict=True) if text in texts]
 
-    def _verdicts(self, opened: Opened) -> dict[int, int]:
+    def verdicts(self, routing: Routing, flows: Collection[int]) -> dict[int, int]:
         """What the flows of a frame say, by their numbers; each is asked once per plan."""
-        if self.flows[0] is not opened.routing:
-            self.flows = (opened.routing, {})
+        if self.flows[0] is not routing:
+            self.flows = (routing, {})
         known = self.flows[1]
-        for flow in {message[1] for message in opened.frame.messages} - known.keys():
-            known[flow] = self._verdict(opened.flow(flow), opened.routing.key)
+        for flow in flows:
+            if flow not in known:
+                known[flow] = self._verdict(_flow(routing, flow), routing.key)
         return known
 
     def _verdict(self, flow: str | None, key: tuple[str, ...]) -> int:

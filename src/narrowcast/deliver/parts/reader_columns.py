@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from narrowcast.deliver.parts.reader import PERHAPS, YES, Reader
+from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.routing.table_tests import table_test
 from narrowcast.deliver.wire import END, ColumnBatch, Malformed, place
-from narrowcast.deliver.wire.columns import ColumnRows, Columns, decode_columns, merged
+from narrowcast.deliver.wire.columns import ColumnRows, Columns, Indices, decode_columns, merged
 from narrowcast.profiles import Profile
 
 
@@ -32,6 +34,17 @@ def wanted_rows(profile: Profile | None, sequence: int, batch: ColumnBatch) -> C
 def _decoded(batch: ColumnBatch) -> pa.RecordBatch | Malformed:
     """Several readers read the same entries of the log."""
     return decode_columns(batch.data, batch.count)
+
+
+def rows_by_flow(reader: Reader, routing: Routing, flows: pa.DictionaryArray) -> Indices | None:
+    """The rows that a subscription wants, where their flows alone decide it; None if a row has to be looked at."""
+    numbers = flows.dictionary.to_pylist()
+    known = reader.verdicts(routing, numbers)
+    says = [known[number] for number in numbers]
+    if PERHAPS in says:
+        return None
+    wanted = np.array([verdict == YES for verdict in says], np.bool_)
+    return np.flatnonzero(wanted[flows.indices.to_numpy()])
 
 
 def in_order(messages: Mapping[int, bytes], columns: Mapping[int, list[Columns]], upto: int) -> list[Any]:

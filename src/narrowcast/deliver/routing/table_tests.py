@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +16,11 @@ from numpy.typing import NDArray
 
 from narrowcast.deliver.wire.columns import rows_of
 from narrowcast.profiles import Profile
-from narrowcast.profiles.match.matcher import Matcher
 from narrowcast.profiles.predicate import predicate
 from narrowcast.profiles.sql.syntax import Finds, terms
+
+if TYPE_CHECKING:
+    from narrowcast.profiles.match.matcher import Matcher
 
 Rows = NDArray[np.int64]
 NO_ROWS: Rows = np.empty(0, np.int64)
@@ -35,7 +38,7 @@ class TableTests:
         self._n = len(profiles)
         together = [k for k, profile in enumerate(profiles) if not _has_paths(profile)]
         self._which: Rows = np.array(together, np.int64)
-        self._matcher = Matcher([profiles[k] for k in together]) if together else None
+        self._matcher = _matcher([profiles[k] for k in together]) if together else None
         self._apart = {k: predicate(profile) for k, profile in enumerate(profiles) if _has_paths(profile)}
 
     def __call__(self, batch: pa.RecordBatch) -> list[Rows]:
@@ -53,6 +56,13 @@ class TableTests:
             for k, test in self._apart.items():
                 found[k] = np.array([n for n, message in enumerate(messages) if test(message)], np.int64)
         return found
+
+
+def _matcher(profiles: Sequence[Profile]) -> Matcher:
+    """Compiled code takes half a second to load, and is not needed where flows decide."""
+    from narrowcast.profiles.match.matcher import Matcher
+
+    return Matcher(profiles)
 
 
 def _has_paths(profile: Profile) -> bool:
