@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from narrowcast.deliver.transport.allocator import keep_freed_memory
 from narrowcast.deliver.transport.extra import engine
 from narrowcast.deliver.transport.protocols import FinalError
 from narrowcast.deliver.transport.retry import PATIENCE_S, retried
@@ -18,6 +19,7 @@ from narrowcast.errors import InputError, TransportError
 log = logging.getLogger(__name__)
 CLOSE_S = 5.0
 ANSWER_S = 5  # for each step of connecting
+READ_BYTES = 256 << 10  # at a time; the library's 32 kB make large entries twice as dear
 IN_USE, NO_CLUSTER = 10058, 10074
 GATED = ("publisher", "subscriber")  # roles that reach log and registry through the gate alone
 TLS = ("ca", "cert", "key")
@@ -133,6 +135,8 @@ async def connect_nats(url: str, *, system: str = "nc", name: str = "", patience
 async def dial(url: str, *, system: str = "nc", name: str = "") -> NatsLink:
     """Try once to connect. FinalError: NATS answers and does not let us in."""
     nats = engine("nats")
+    keep_freed_memory()
+    engine("nats.aio.client").DEFAULT_BUFFER_SIZE = READ_BYTES
     place, target = endpoint(url), target_of(url)
     link: list[NatsLink] = []
 
