@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from narrowcast.deliver.client.connect import Subscription, connect
 from narrowcast.deliver.parts.effects import Deliver, Gap, Subscribed
 from narrowcast.deliver.processes.roles import run_role
-from narrowcast.deliver.processes.shared.notes import effect_notes, effect_of, read_note
+from narrowcast.deliver.processes.shared.notes import effect_notes, effect_of, note_bytes, read_note
 from narrowcast.deliver.processes.system import EdgeSection, System
 from narrowcast.errors import NarrowcastError, TransportError
 from running import running
@@ -91,6 +91,27 @@ async def whole_story(url: str, folder: Path) -> None:
 def test_subscriptions_of_several_processes_share_an_edge_and_go_on_when_it_starts_again(tmp_path: Path) -> None:
     with running(tmp_path / "nats") as url:
         asyncio.run(whole_story(url, tmp_path))
+
+
+def test_a_process_that_reads_nothing_holds_up_no_other(tmp_path: Path) -> None:
+    """It has credit for all of it; what its socket does not take waits with the edge, and not in memory."""
+
+    async def story(url: str) -> None:
+        async with an_edge(url, tmp_path) as socket, connect(url) as publisher, connect(url, edge=socket) as client:
+            _, stuck = await asyncio.open_unix_connection(socket)
+            asks = {"subscribe": "stuck", "profile": "n >= 0", "position": [], "credit": 1 << 30}
+            stuck.write(note_bytes(asks))
+            wanted = await client.subscribe("n >= 0", credit=1 << 30).ready(10)
+            for first in range(0, 40_000, 4_000):
+                rows = range(first, first + 4_000)
+                await publisher.publish(pa.table({"n": list(rows), "text": ["x" * 1000] * len(rows)}))
+            assert await take(wanted, 40_000) == list(range(40_000))
+            (served,) = [each for each in asyncio.all_tasks() if "EdgeServer._drained" in repr(each)]
+            assert not served.done(), "nothing waits for the process that reads nothing"
+            stuck.close()
+
+    with running(tmp_path / "nats") as url:
+        asyncio.run(story(url))
 
 
 def test_without_an_edge_at_the_socket_the_error_says_how_to_start_one(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ MOST_NOTE = 64 << 20
 Note = tuple[dict[str, Any], bytes]
 
 
-def note_bytes(head: Mapping[str, Any], body: bytes = b"") -> bytes:
+def note_bytes(head: Mapping[str, Any], *body: bytes | memoryview) -> bytes:
     """A note as bytes."""
     text = json.dumps(head, separators=(",", ":")).encode()
-    return b"".join((_SIZES.pack(len(text), len(body)), text, body))
+    return b"".join((_SIZES.pack(len(text), sum(map(len, body))), text, *body))
 
 
 async def read_note(stream: asyncio.StreamReader) -> Note:
@@ -48,7 +48,7 @@ def effect_notes(effect: Deliver | Gap | Subscribed) -> list[bytes]:
     if columns is not None:
         indices = columns.indices.astype("<u2").tobytes()
         more = {"base": columns.base, "rows": len(columns), "position": effect.position}
-        return [note_bytes(head | more, indices + columns.data)]
+        return [note_bytes(head | more, indices, columns.data)]
     found = []
     runs = [(born, list(some)) for born, some in groupby(effect.messages, key=lambda message: message[0] >> _LOW)]
     for k, (born, some) in enumerate(runs or [(0, [])]):
@@ -56,7 +56,7 @@ def effect_notes(effect: Deliver | Gap | Subscribed) -> list[bytes]:
         sizes = array("I", (len(payload) for _, payload in some))
         position = effect.position if k >= len(runs) - 1 else some[-1][0]
         more = {"born": born, "count": len(some), "position": position}
-        found.append(note_bytes(head | more, b"".join((places.tobytes(), sizes.tobytes(), *(p for _, p in some)))))
+        found.append(note_bytes(head | more, places.tobytes(), sizes.tobytes(), *(payload for _, payload in some)))
     return found
 
 
@@ -72,7 +72,7 @@ def effect_of(head: Mapping[str, Any], body: bytes) -> Deliver | Gap | Subscribe
         from narrowcast.deliver.wire.columns import ColumnRows, Columns
 
         n = head["rows"]
-        rows = Columns(head["base"], np.frombuffer(body, "<u2", n).astype(np.int64), None, body[2 * n :])
+        rows = Columns(head["base"], np.frombuffer(body, "<u2", n).astype(np.int64), None, memoryview(body)[2 * n :])
         if not rows.is_whole():
             raise ValueError("the columns are damaged")
         return Deliver(head["of"], head["shard"], ColumnRows(rows), head["position"])
