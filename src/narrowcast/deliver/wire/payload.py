@@ -8,10 +8,10 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from importlib import import_module
 from typing import Any
 
 from narrowcast.deliver.wire.frame import FRAME_BYTES, MESSAGE_BYTES, MOST_BYTES, Malformed
@@ -26,9 +26,6 @@ _SIMPLE = frozenset((str, int, float, bool, type(None)))
 _NAMES = frozenset((str,))
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _PLAIN = json.JSONDecoder()
-# Between payloads that are decoded together. Nobody can guess it, so none can pass for another number of them.
-_MARK = (1 << 62) | secrets.randbits(62)
-_BETWEEN = b",%d," % _MARK
 
 
 def encode_payload(message: Mapping[str, Any], most: int = MOST_PAYLOAD) -> bytes:
@@ -52,8 +49,10 @@ def _simple(message: dict[Any, Any]) -> bytes | None:
     if not (_SIMPLE.issuperset(map(type, message.values())) and _NAMES.issuperset(map(type, message))):
         return None
     try:
-        data = _ENCODER.encode(message).encode()
-    except ValueError:  # half a character, or a number without an end
+        data = _FAST_ENCODE(message)
+        if b"null" in data:  # which it also writes for numbers that are none
+            data = _ENCODER.encode(message).encode()
+    except (ValueError, OverflowError):  # half a character, or a number without an end
         return None
     return data if len(data) <= MOST_DIGITS and b'"$' not in data else None
 
@@ -72,21 +71,17 @@ def decode_payload(data: bytes) -> dict[str, Any] | Malformed:
 
 
 def decode_payloads(data: Sequence[bytes]) -> list[dict[str, Any] | Malformed]:
-    """The same for many: one call of the decoder where they are plain and sound, at a third of the price.
+    """The same for many: with msgspec at an eighth of the price, where they are plain and sound.
 
     >>> decode_payloads([b'{"price":1}', b'{"price":'])
     [{'price': 1}, Malformed(reason='payload')]
     """
-    together = _BETWEEN.join(data)
-    if len(data) > 1 and b'"$' not in together:
-        try:
-            found = _PLAIN.decode(f"[{together.decode()}]")
-        except (ValueError, OverflowError, RecursionError):
-            found = ()
-        rows: list[dict[str, Any] | Malformed] = list(found[::2])
-        sound = len(found) == 2 * len(data) - 1 and found[1::2].count(_MARK) == len(data) - 1
-        if sound and all(type(row) is dict for row in rows):
-            return rows
+    try:
+        found = [decode_payload(each) if b'"$' in each else _FAST_DECODE(each) for each in data]
+    except Exception:  # its own kind of error, which only those who have it can name
+        found = []
+    if len(found) == len(data) and _ROWS.issuperset(map(type, found)):
+        return found
     return [decode_payload(each) for each in data]
 
 
@@ -100,3 +95,16 @@ def _untagged(found: dict[str, Any]) -> Any:
 
 
 _TAGGED = json.JSONDecoder(object_hook=_untagged)
+_ROWS = frozenset((dict, Malformed))
+
+
+def _fast() -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
+    """msgspec, which reads what it takes exactly as `json` does; without it, `json`."""
+    try:
+        library = import_module("msgspec.json")
+    except ImportError:
+        return lambda message: _ENCODER.encode(message).encode(), lambda data: _PLAIN.decode(data.decode())
+    return library.Encoder().encode, library.Decoder().decode
+
+
+_FAST_ENCODE, _FAST_DECODE = _fast()
