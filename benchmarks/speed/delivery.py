@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -38,9 +40,11 @@ import psutil
 
 SYMBOLS, PROCESSES = 16, 8
 WARM = 4 * SYMBOLS
+TABLE = 32_000  # rows of a table that is published
 SETTLE_S = 2.0  # after the last subscriber is ready: discovery and changes of plan are not what is measured
 IDLE_S = 15.0  # without a message for so long, whatever is missing is lost
 Send = Callable[[dict[str, Any]], Awaitable[Any]]
+Parts = dict[str, list[int]]  # processes by what they do
 
 
 def half_of(symbol: str) -> str:
@@ -68,8 +72,14 @@ def rows_of(n: int, columns: bool, t: int) -> Any:
     return pa.table({"symbol": symbol, "price": numbers % 100, "t": np.full(n, t), "text": pa.repeat("x" * 130, n)})
 
 
-def packed(message: dict[str, Any]) -> bytes:
-    return json.dumps(message, separators=(",", ":")).encode()
+try:  # the library that narrowcast reads and writes JSON with, for the peers too
+    packed, unpacked = import_module("msgspec.json").encode, import_module("msgspec.json").decode
+except ImportError:
+
+    def packed(message: dict[str, Any]) -> bytes:
+        return json.dumps(message, separators=(",", ":")).encode()
+
+    unpacked = json.loads
 
 
 def lo_bytes() -> int:
@@ -92,22 +102,29 @@ def fsync_ms(folder: Path, n: int = 100) -> float:
 class Spent:
     """CPU seconds, bytes on the loopback and memory of some processes, since this was made."""
 
-    def __init__(self, pids: list[int]) -> None:
-        self._processes = [psutil.Process(pid) for pid in pids]
-        self._cpu, self._bytes, self._memory = self._now(), lo_bytes(), self._rss()
+    def __init__(self, parts: dict[str, list[int]]) -> None:
+        self._parts = {part: [psutil.Process(pid) for pid in pids] for part, pids in parts.items() if pids}
+        self._cpu, self._bytes, self._memory = self._now(), lo_bytes(), self.rss()
 
-    def _now(self) -> float:
-        return float(sum(t.user + t.system for t in (process.cpu_times() for process in self._processes)))
+    def _now(self) -> dict[str, float]:
+        times = {part: [process.cpu_times() for process in found] for part, found in self._parts.items()}
+        return {part: float(sum(t.user + t.system for t in some)) for part, some in times.items()}
 
-    def _rss(self) -> float:
-        return float(sum(process.memory_info().rss for process in self._processes) / 1e6)
+    def rss(self) -> float:
+        """Megabytes of memory, now."""
+        return float(sum(each.memory_info().rss for found in self._parts.values() for each in found) / 1e6)
+
+    def rss_apart(self) -> dict[str, float]:
+        """The same of each part."""
+        return {part: sum(each.memory_info().rss for each in found) / 1e6 for part, found in self._parts.items()}
 
     def found(self) -> dict[str, float]:
-        return {
-            "cpu_s": self._now() - self._cpu,
+        apart = {f"cpu_s {part}": cpu - self._cpu[part] for part, cpu in self._now().items()}
+        return apart | {
+            "cpu_s": sum(apart.values()),
             "mbytes": (lo_bytes() - self._bytes) / 1e6,
             "memory_before_mb": self._memory,
-            "memory_mb": self._rss(),
+            "memory_mb": self.rss(),
         }
 
 
@@ -117,11 +134,17 @@ class Spent:
 class Heard:
     """Latencies of what came to all subscribers of a process, and an end when there is all or nothing more."""
 
-    def __init__(self, expected: int, first: int) -> None:
-        self.expected, self.first, self.got = expected, first, 0
+    def __init__(self, first: int) -> None:
+        self.expected, self.first, self.got = math.inf, first, 0
         self.latencies: list[int] = []
         self.last = time.monotonic()
         self.done, self.warm = asyncio.Event(), asyncio.Event()
+
+    def expect(self, messages: int) -> None:
+        """So many there will be in all."""
+        self.expected = messages
+        if self.got >= messages:
+            self.done.set()
 
     def one(self, message: dict[str, Any]) -> None:
         self.many(1, [message["t"]])
@@ -142,7 +165,7 @@ async def receive_nats(where: str, mine: list[int], heard: Heard, stack: AsyncEx
     import nats
 
     async def on_message(message: Any) -> None:
-        heard.one(json.loads(message.data))
+        heard.one(unpacked(message.data))
 
     for k in mine:
         connection = await nats.connect(where)
@@ -157,7 +180,7 @@ async def receive_jetstream(where: str, mine: list[int], heard: Heard, stack: As
     from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
     async def on_message(message: Any) -> None:
-        heard.one(json.loads(message.data))
+        heard.one(unpacked(message.data))
 
     config = ConsumerConfig(deliver_policy=DeliverPolicy.NEW, ack_policy=AckPolicy.NONE)
     for k in mine:
@@ -177,7 +200,7 @@ async def receive_zmq(where: str, mine: list[int], heard: Heard, stack: AsyncExi
 
     async def listen(socket: Any) -> None:
         while True:
-            heard.one(json.loads((await socket.recv())[1:]))
+            heard.one(unpacked((await socket.recv())[1:]))
 
     for k in mine:
         socket = context.socket(zmq.SUB)
@@ -196,7 +219,7 @@ async def receive_dds(where: str, mine: list[int], heard: Heard, stack: AsyncExi
 
     for k in mine:
         carrier = DdsMulticast(DdsSettings(domain=int(where)))
-        await carrier.start(lambda data: heard.one(json.loads(data)))
+        await carrier.start(lambda data: heard.one(unpacked(data)))
         await carrier.join(Multicast(0, ord(wanted_by(k))))
         stack.push_async_callback(carrier.close)
 
@@ -239,42 +262,36 @@ RECEIVE = {
 }
 
 
-async def receiving(kind: str, where: str, mine: list[int], expected: int, out: str) -> None:
-    heard = Heard(expected, len(mine) * WARM // 2)
+async def receiving(kind: str, where: str, mine: list[int], out: str) -> None:
+    heard = Heard(len(mine) * WARM // 2)
     async with AsyncExitStack() as stack:
         await RECEIVE[kind](where, mine, heard, stack)
         print("ready", flush=True)
         with suppress(TimeoutError):
             await asyncio.wait_for(heard.warm.wait(), 20)
         print("warm", flush=True)
-        await asyncio.to_thread(sys.stdin.readline)  # everything is published
-        heard.last = time.monotonic()
-        while not heard.done.is_set() and time.monotonic() < heard.last + IDLE_S:
+        line = await asyncio.to_thread(sys.stdin.readline)  # everything is published: so much is for us
+        heard.expect(int(line))
+        told = time.monotonic()
+        while not heard.done.is_set() and time.monotonic() < max(heard.last, told) + IDLE_S:
             with suppress(TimeoutError):
                 await asyncio.wait_for(heard.done.wait(), 0.1)
         np.save(out, np.array(heard.latencies, np.int64))
-        print(
-            json.dumps({"got": heard.got, "ended": time.monotonic() if heard.done.is_set() else heard.last}), flush=True
-        )
+        print(json.dumps({"got": heard.got, "ended": heard.last}), flush=True)
         await asyncio.to_thread(sys.stdin.readline)  # CPU has been read
 
 
 class Receivers:
     """The processes that subscribers are in."""
 
-    def __init__(self, kind: str, where: str, subscribers: int, messages: int, folder: Path) -> None:
+    def __init__(self, kind: str, where: str, subscribers: int, folder: Path) -> None:
         self.processes: list[subprocess.Popen[str]] = []
-        self.expected = 0
         n = min(subscribers, PROCESSES)
-        per_half = {
-            "ab"[h]: sum(half_of(row(k)["symbol"]) == "ab"[h] for k in range(SYMBOLS)) / SYMBOLS for h in (0, 1)
-        }
         self._files = [folder / f"latencies-{p}.npy" for p in range(n)]
+        self._subscribers = [len(range(p, subscribers, n)) for p in range(n)]
         for p in range(n):
             mine = list(range(p, subscribers, n))
-            expected = sum(round(messages * per_half[wanted_by(k)]) for k in mine)
-            self.expected += expected
-            arguments = [kind, where, ",".join(map(str, mine)), str(expected), str(self._files[p])]
+            arguments = [kind, where, ",".join(map(str, mine)), str(self._files[p])]
             command = [sys.executable, __file__, "--receive", *arguments]
             self.processes.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
         self.say("ready")
@@ -290,19 +307,26 @@ class Receivers:
     def pids(self) -> list[int]:
         return [process.pid for process in self.processes]
 
-    async def finished(self) -> tuple[int, float]:
-        """How many messages came in all, and when the last did."""
+    async def finished(self, messages: int) -> tuple[int, int, float]:
+        """How many came in all after so many were published, how many did not, and when the last came.
 
-        def last(process: subprocess.Popen[str]) -> dict[str, float]:
+        Every subscriber wants one half of the symbols, and so of the messages, which come in whole rounds of them.
+        """
+
+        def last(process: subprocess.Popen[str], expected: int) -> dict[str, float]:
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write("\n")
+            process.stdin.write(f"{expected}\n")
             process.stdin.flush()
             found: dict[str, float] = json.loads(process.stdout.readline())
             return found
 
-        found = await asyncio.gather(*(asyncio.to_thread(last, process) for process in self.processes))
-        return int(sum(each["got"] for each in found)), max(each["ended"] for each in found)
+        due = [n * messages // 2 for n in self._subscribers]
+        found = await asyncio.gather(
+            *(asyncio.to_thread(last, *each) for each in zip(self.processes, due, strict=True))
+        )
+        got = int(sum(each["got"] for each in found))
+        return got, sum(due) - got, max(each["ended"] for each in found)
 
     def latencies_ms(self) -> dict[str, float]:
         found = np.concatenate([np.load(path) for path in self._files]) / 1e6
@@ -334,7 +358,7 @@ async def nats_server(folder: Path) -> AsyncIterator[tuple[str, int]]:
 
 
 @asynccontextmanager
-async def nats_core(folder: Path, **_: Any) -> AsyncIterator[tuple[str, list[int], Send, Send]]:
+async def nats_core(folder: Path, **_: Any) -> AsyncIterator[tuple[str, Parts, Send, Send]]:
     import nats
 
     async with nats_server(folder) as (url, pid):
@@ -348,12 +372,12 @@ async def nats_core(folder: Path, **_: Any) -> AsyncIterator[tuple[str, list[int
                 await send(message)
             await connection.flush(timeout=60)
 
-        yield url, [pid], send, send_all
+        yield url, {"server": [pid]}, send, send_all
         await connection.close()
 
 
 @asynccontextmanager
-async def jetstream(folder: Path, **_: Any) -> AsyncIterator[tuple[str, list[int], Send, Send]]:
+async def jetstream(folder: Path, **_: Any) -> AsyncIterator[tuple[str, Parts, Send, Send]]:
     import nats
 
     async with nats_server(folder) as (url, pid):
@@ -369,12 +393,12 @@ async def jetstream(folder: Path, **_: Any) -> AsyncIterator[tuple[str, list[int
             for future in [await send(message) for message in rows]:
                 await future
 
-        yield url, [pid], send, send_all
+        yield url, {"server": [pid]}, send, send_all
         await connection.close()
 
 
 @asynccontextmanager
-async def zeromq(folder: Path, **_: Any) -> AsyncIterator[tuple[str, list[int], Send, Send]]:
+async def zeromq(folder: Path, **_: Any) -> AsyncIterator[tuple[str, Parts, Send, Send]]:
     import zmq
     import zmq.asyncio
 
@@ -389,12 +413,12 @@ async def zeromq(folder: Path, **_: Any) -> AsyncIterator[tuple[str, list[int], 
         for message in rows:
             await send(message)
 
-    yield f"tcp://127.0.0.1:{port}", [], send, send_all
+    yield f"tcp://127.0.0.1:{port}", {}, send, send_all
     socket.close(0)
 
 
 @asynccontextmanager
-async def dds(folder: Path, **_: Any) -> AsyncIterator[tuple[str, list[int], Send, Send]]:
+async def dds(folder: Path, **_: Any) -> AsyncIterator[tuple[str, Parts, Send, Send]]:
     from narrowcast.deliver.routing.address import Multicast
     from narrowcast.deliver.transport.dds.config import DdsSettings
     from narrowcast.deliver.transport.dds.multicast import DdsMulticast
@@ -411,7 +435,7 @@ async def dds(folder: Path, **_: Any) -> AsyncIterator[tuple[str, list[int], Sen
         for message in rows:
             await send(message)
 
-    yield "91", [], send, send_all
+    yield "91", {}, send, send_all
     await carrier.close()
 
 
@@ -423,8 +447,9 @@ async def narrowcast(
     columns: bool = False,
     shared: bool = False,
     subscribers: int = 8,
+    retention: str = "20GB",
     **_: Any,
-) -> AsyncIterator[tuple[str, list[int], Send, Send]]:
+) -> AsyncIterator[tuple[str, Parts, Send, Send]]:
     from narrowcast.deliver.client.connect import connect
     from narrowcast.deliver.processes.supervise import Supervisor, local_system
     from narrowcast.model import Interest
@@ -439,27 +464,39 @@ async def narrowcast(
     interest = Interest.from_pairs(flow, user, [1.0] * SYMBOLS, flow_names=names)
     plan = write_tables(channels.plan(interest, groups=2, sessions=2, method="gf").to_tables(), folder / "plan")
     data = folder / "data"
-    system = local_system(data, plan, key=("symbol",), messages=h, seal=seal)
+    system = local_system(data, plan, key=("symbol",), messages=h, seal=seal, retention=retention)
     supervisor, stop = Supervisor(system, sync="always"), asyncio.Event()
     running = asyncio.ensure_future(supervisor.run(stop))
     edge: subprocess.Popen[bytes] | None = None
     try:
         while not supervisor._ready:
             await asyncio.sleep(0.1)
-        pids = [process.pid for process in supervisor.processes.values()]
         assert supervisor.server.process is not None
-        pids.append(supervisor.server.process.pid)
+        pids = {role: [process.pid] for role, process in supervisor.processes.items()}
+        pids["server"] = [supervisor.server.process.pid]
         where = str(data)
         if shared:
             edge = _start_edge(data, system)
-            pids.append(edge.pid)
+            pids["edge"] = [edge.pid]
             while not (data / "edge.sock").exists():
                 await asyncio.sleep(0.05)
             where += f"|{data / 'edge.sock'}"
         async with connect(data) as connection:
             await connection.publish(row(0) | {"symbol": "warm"})
 
-            yield where, pids, connection.publish, connection.publish
+            async def send_all(rows: Any) -> None:
+                """Tables as they come out of a pipeline, the next while one is under way."""
+                if not columns:
+                    await connection.publish(rows)
+                    return
+                under_way: list[asyncio.Future[int]] = []
+                for batch in rows.to_batches(max_chunksize=TABLE):
+                    under_way.append(asyncio.ensure_future(connection.publish(batch)))
+                    if len(under_way) > 2:
+                        await under_way.pop(0)
+                await asyncio.gather(*under_way)
+
+            yield where, pids, connection.publish, send_all
     finally:
         if edge is not None:
             edge.terminate()
@@ -496,7 +533,7 @@ async def measured(title: str, subscribers: int, messages: int, rate: int | None
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         async with system(folder, subscribers=subscribers, **options) as (where, pids, send, send_all):
-            receivers = await asyncio.to_thread(Receivers, kind, where, subscribers, messages + WARM, folder)
+            receivers = await asyncio.to_thread(Receivers, kind, where, subscribers, folder)
             try:
                 columns = options.get("columns", False)
                 await asyncio.sleep(SETTLE_S)
@@ -504,22 +541,61 @@ async def measured(title: str, subscribers: int, messages: int, rate: int | None
                 rows = rows_of(messages if rate is None else 0, columns, time.monotonic_ns())
                 await asyncio.to_thread(receivers.say, "warm")
                 await asyncio.sleep(SETTLE_S / 2)
-                spent = Spent([os.getpid(), *pids, *receivers.pids])
+                spent = Spent({"publisher": [os.getpid()], **pids, "subscribers": receivers.pids})
                 begun = time.monotonic()
                 if rate is None:
                     await send_all(rows)
                 else:
                     await paced(send, messages, rate)
                 published = time.monotonic() - begun
-                got, ended = await receivers.finished()
+                got, missing, ended = await receivers.finished(messages + WARM)
                 found = spent.found() | {"published_s": published}
             finally:
                 latencies = receivers.latencies_ms() if all(path.exists() for path in receivers._files) else {}
                 receivers.end()
-            missing = receivers.expected - got
             found |= {"delivered": got, "missing": missing, "messages_s": messages / max(ended - begun, 1e-9)}
             found |= {"cpu_us": 1e6 * found["cpu_s"] / max(got, 1), "bytes": 1e6 * found["mbytes"] / max(got, 1)}
             return found | (latencies if rate is not None else {})
+
+
+async def soak(seconds: int, title: str = "narrowcast, columns", subscribers: int = 8) -> None:
+    """Publish tables as fast as it goes, for so long; every ten seconds tell what was sent and what memory is used."""
+    kind, system, options = SYSTEMS[title]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        async with system(folder, subscribers=subscribers, retention="2GB", **options) as (where, pids, _, send_all):
+            receivers = await asyncio.to_thread(Receivers, kind, where, subscribers, folder)
+            try:
+                await asyncio.sleep(SETTLE_S)
+                await send_all(rows_of(WARM, True, 0))
+                await asyncio.to_thread(receivers.say, "warm")
+                spent = Spent({"publisher": [os.getpid()], **pids, "subscribers": receivers.pids})
+                rows = rows_of(TABLE, True, 0)
+                begun, sent, told = time.monotonic(), 0, 10
+                while (passed := time.monotonic() - begun) < seconds:
+                    await send_all(pa_repeated(rows, 8))
+                    sent += 8 * TABLE
+                    if passed > told:
+                        told += 10
+                        apart = ", ".join(f"{part} {mb:,.0f}" for part, mb in spent.rss_apart().items())
+                        print(
+                            f"{passed:6.0f} s  {sent / passed:>9,.0f} messages/s  {spent.rss():,.0f} MB: {apart}",
+                            flush=True,
+                        )
+                got, missing, ended = await receivers.finished(sent + WARM)
+                print(
+                    f"{sent:,} published, {got:,} delivered, {missing:,} missing, "
+                    f"{sent / (ended - begun):,.0f} messages/s"
+                )
+            finally:
+                receivers.end()
+
+
+def pa_repeated(table: Any, n: int) -> Any:
+    """A table n times after itself, without a copy."""
+    import pyarrow as pa
+
+    return pa.concat_tables([table] * n)
 
 
 async def paced(send: Send, messages: int, rate: int) -> None:
@@ -538,11 +614,18 @@ async def paced(send: Send, messages: int, rate: int) -> None:
 
 LATENCY = ("NATS core", "JetStream", "Cyclone DDS", "ZeroMQ", "narrowcast", "narrowcast, shared edge")
 SUSTAINED = tuple(SYSTEMS)
+# What the scoreboard is about: system, subscribers, rate.
+ASKED = {
+    *((title, n, rate) for title in ("NATS core", "narrowcast") for n in (1, 8) for rate in (100, 1000)),
+    *((title, 64, 100) for title in ("NATS core", "narrowcast", "narrowcast, shared edge")),
+    *((title, 8, None) for title in ("NATS core", "narrowcast", "narrowcast, h=1")),
+    *((title, 8, None) for title in ("narrowcast, columns", "narrowcast, columns, shared edge")),
+}
 
 
 def runs(given: argparse.Namespace) -> list[tuple[str, int, int, int | None]]:
     """Title, subscribers, messages and rate of every measurement."""
-    seconds = 2 if given.quick else 10
+    seconds = 2 if given.quick else 3 if given.asked else 10
     sizes = (1, 8) if given.quick else (1, 8, 64)
     rates = (100, 1000) if given.quick else (100, 1000, 10_000)
     latency = [(title, n, max(seconds * rate, 160), rate) for n in sizes for rate in rates for title in LATENCY]
@@ -550,8 +633,19 @@ def runs(given: argparse.Namespace) -> list[tuple[str, int, int, int | None]]:
     sustained = [
         (t, n, table if "columns" in t else burst, None) for n in ((8,) if given.quick else (1, 8)) for t in SUSTAINED
     ]
-    found = [run for run in latency + sustained if given.only is None or given.only in run[0]]
-    return [(title, n, messages // SYMBOLS * SYMBOLS, rate) for title, n, messages, rate in found]
+    found = [run for run in sustained + latency if _asked(run, given)]
+    return [(title, n, (given.messages or m) // SYMBOLS * SYMBOLS, rate) for title, n, m, rate in found]
+
+
+def _asked(run: tuple[str, int, int, int | None], given: argparse.Namespace) -> bool:
+    """Whether a measurement is among those that the command line names."""
+    title, n, _, rate = run
+    return (
+        (not given.asked or (title, n, rate) in ASKED)
+        and (not given.only or title in given.only)
+        and (not given.subscribers or n in given.subscribers)
+        and (not given.rates or (rate or 0) in given.rates)
+    )
 
 
 def show(title: str, n: int, rate: int | None, found: dict[str, float], peer: dict[str, float] | None) -> None:
@@ -564,8 +658,10 @@ def show(title: str, n: int, rate: int | None, found: dict[str, float], peer: di
         )
     at = "as fast as it goes" if rate is None else f"{rate:,}/s"
     lost = f"  MISSING {found['missing']:,.0f}" if found["missing"] else ""
-    used = f"CPU {found['cpu_us']:7.1f} µs  {found['bytes']:7.0f} B"
+    used = f"CPU {found['cpu_us']:7.2f} µs  {found['bytes']:7.0f} B"
     print(f"{title:>32}  {n:>3} subscribers, {at:<18} {what}  {used}  {share}{lost}", flush=True)
+    apart = {name.removeprefix("cpu_s "): cpu for name, cpu in found.items() if name.startswith("cpu_s ")}
+    print(" " * 34 + "CPU of " + ", ".join(f"{part} {cpu:.2f}" for part, cpu in apart.items()) + " s", flush=True)
 
 
 async def everything(given: argparse.Namespace) -> dict[str, Any]:
@@ -617,24 +713,75 @@ def markdown(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def scoreboard(found: dict[str, Any]) -> str:
+    """What is asked of delivery, what was found, and whether it is met; what was not measured is not listed."""
+    rows = {(r["system"], r["subscribers"], r["rate"]): r for r in found["rows"]}
+    lines = ["| asked | found | |", "|---|---|---|"]
+
+    def add(what: str, got: float, most: float, unit: str = "", least: bool = False) -> None:
+        met = got >= most if least else got <= most
+        sign = "≥" if least else "≤"
+        lines.append(f"| {what} {sign} {most:,.2f}{unit} | {got:,.2f}{unit} | {'met' if met else 'missed'} |")
+
+    fsync = found["fsync_ms"]
+    for n in (1, 8):
+        for rate in (100, 1000):
+            peer, ours = rows.get(("NATS core", n, rate)), rows.get(("narrowcast", n, rate))
+            if peer and ours and "p50_ms" in ours and "p50_ms" in peer:
+                where = f"{n} subscribers, {rate:,}/s"
+                add(f"p50, {where}: 3 × NATS core + fsync", ours["p50_ms"], 3 * peer["p50_ms"] + fsync, " ms")
+                add(f"p99, {where}: 3 × NATS core", ours["p99_ms"], 3 * peer["p99_ms"], " ms")
+    peer = rows.get(("NATS core", 64, 100))
+    for title in ("narrowcast", "narrowcast, shared edge"):
+        ours = rows.get((title, 64, 100))
+        if peer and ours:
+            add(f"p50, 64 subscribers, 100/s, {title}: NATS core", ours["p50_ms"], peer["p50_ms"], " ms")
+    peer = rows.get(("NATS core", 8, None))
+    for title in ("narrowcast, columns", "narrowcast, columns, shared edge"):
+        ours = rows.get((title, 8, None))
+        if ours:
+            add(f"messages/s, 8 subscribers, {title}", ours["messages_s"], 500_000, least=True)
+        if ours and peer:
+            add(f"CPU per delivered message, {title}: of NATS core", ours["cpu_us"] / peer["cpu_us"], 0.2)
+    for title, most in (("narrowcast, h=1", 1.0), ("narrowcast", 0.5)):
+        ours = rows.get((title, 8, None))
+        if ours and peer:
+            add(f"CPU per delivered message, dicts, {title}: of NATS core", ours["cpu_us"] / peer["cpu_us"], most)
+    missing = sum(r["missing"] for r in found["rows"] if r["system"].startswith("narrowcast"))
+    add("messages that did not come", missing, 0)
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer rates, subscribers and messages")
+    parser.add_argument("--asked", action="store_true", help="only what the scoreboard at the end is about, briefly")
     parser.add_argument("--rounds", type=int, default=1, help="repeat all of it, and keep medians")
-    parser.add_argument("--only", help="systems with this in their name")
+    parser.add_argument("--only", action="append", metavar="SYSTEM", help=f"one of: {'; '.join(SYSTEMS)}; repeatable")
+    parser.add_argument("--subscribers", type=int, action="append", metavar="N", help="so many only; repeatable")
+    parser.add_argument(
+        "--rates", type=int, action="append", metavar="N", help="messages/s; 0 is sustained; repeatable"
+    )
+    parser.add_argument("--messages", type=int, help="so many in each measurement")
     parser.add_argument("--json", type=Path, help="keep the medians in a file")
     parser.add_argument("--table", type=Path, help="print such a file as Markdown, and measure nothing")
-    parser.add_argument("--receive", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--soak", type=int, metavar="SECONDS", help="columns as fast as they go, and memory over time")
+    parser.add_argument("--receive", nargs=4, help=argparse.SUPPRESS)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.receive:
-        kind, where, mine, expected, out = given.receive
-        asyncio.run(receiving(kind, where, [int(k) for k in mine.split(",")], int(expected), out))
+        kind, where, mine, out = given.receive
+        asyncio.run(receiving(kind, where, [int(k) for k in mine.split(",")], out))
     elif given.table:
-        print(markdown(json.loads(given.table.read_text())))
+        kept = json.loads(given.table.read_text())
+        print(f"{markdown(kept)}\n{scoreboard(kept)}")
     elif given.inside:
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        if given.soak:
+            asyncio.run(soak(given.soak))
+            return
         found = asyncio.run(everything(given))
+        print(scoreboard(found))
         if given.json:
             given.json.write_text(json.dumps(found, indent=1) + "\n")
     else:
