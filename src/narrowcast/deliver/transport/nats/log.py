@@ -325,7 +325,8 @@ async def _next(queue: asyncio.Queue[Entry], timeout: float) -> Entry | None:
     if not queue.empty():
         return queue.get_nowait()
     try:
-        return await asyncio.wait_for(queue.get(), timeout)
+        async with asyncio.timeout(timeout):  # wait_for would make a task for each entry
+            return await queue.get()
     except TimeoutError:
         return None
 
