@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -167,6 +168,23 @@ def test_a_busy_source_pulses_no_more_often_than_settle_and_an_idle_one_at_once(
     assert sum(busy) == 3  # at 1.000, 1.020 and 1.040
     assert busy[0] == 1
     assert pulses(60, 2.0) == 1
+
+
+@pytest.mark.parametrize(("taken", "at_once"), [({"u": (1,), "v": (2,)}, 0), ({"u": (1,), "v": (1, 2)}, 1)])
+def test_a_pulse_is_for_those_who_take_several_channels_and_for_others_a_heartbeat(
+    taken: dict[str, tuple[int, ...]], at_once: int
+) -> None:
+    source = Source("source", 0, SourceSettings(heartbeat=0.25))
+    source.step(Tick(), 0.0)
+    source.step(Noted("plan.1", replace(PLAN, pulse=Unicast("p"), taken=taken).to_bytes(), 1), 0.0)
+    source.step(Noted("source.0", records.pack({"sequence": 0, "epoch": 1}), 2), 0.0)
+
+    def pulses(effects: list[Any]) -> int:
+        return sum(isinstance(e, Send) and e.address == Unicast("p") for e in effects)
+
+    effects = source.step(WasRead(0, 0, 0, 1, entries(1, batch("a"))), 1.0) + source.step(Tick(), 1.0)
+    assert pulses(effects) == at_once
+    assert pulses(source.step(Tick(), 1.25)) == 1
 
 
 def test_entries_that_are_gone_from_the_log_are_not_spoken_for() -> None:

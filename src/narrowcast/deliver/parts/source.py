@@ -108,6 +108,7 @@ class Source(Node):
         self.in_force = 0
         self._routing: Routing | None = None  # None: the plan in force has not come in yet
         self._lanes: dict[int, _Lane] = {}
+        self._together: frozenset[int] | None = None  # channels that somebody takes with another; None: not known
         self._table_routes: TableRoutes | None = None  # of the plan in force, once columns come along
         self._pulses: deque[int] = deque(maxlen=MEMORY)  # where the last few pulses ended
         self._saved = -1
@@ -161,6 +162,7 @@ class Source(Node):
         self._lanes = {channel: _Lane(channel, at, begun) for channel, at in sorted(addresses.items())}
         for channel, lane in self._lanes.items():
             lane.ours = routing is None or self._enters_here(channel, routing)
+        self._together = None if routing is None else _taken_together(routing)
         self._pulses.clear()
         self._pulses.append(begun)
         self._join()
@@ -361,7 +363,7 @@ class Source(Node):
         upto = self._at
         if any(lane.waiting for lane in self._lanes.values()):
             self._flush_at = min(self._flush_at, now + s.linger)
-        if self._behind(upto):
+        if self._behind(upto) and self._waited_for():
             # Idle: at once. Busy: what is already waiting goes first, and the next batch is the wait.
             self._settle_at = min(self._settle_at, now + s.settle if full else max(now, self._told_at + s.settle))
         self._beat_frames_at = min(self._beat_frames_at, now + s.heartbeat)
@@ -372,6 +374,16 @@ class Source(Node):
         if self._routing is not None and self._pulse_at(self._routing) is not None:
             return bool(self._lanes) and self._pulses[-1] < upto
         return any(lane.claimed < upto for lane in self._lanes.values())
+
+    def _waited_for(self) -> bool:
+        """Whether somebody who takes what was sent since the last pulse waits for other channels to speak, too.
+
+        Who takes one channel needs no more than its frames; heartbeats tell of those that were lost at the end.
+        """
+        if self._together is None or self._routing is None or self._pulse_at(self._routing) is None:
+            return True
+        told = self._pulses[-1]
+        return any(lane.claimed > told or lane.waiting for c, lane in self._lanes.items() if c in self._together)
 
     def _timers(self, now: float) -> None:
         upto = self._at
@@ -429,3 +441,10 @@ class Source(Node):
 
     def _next_wake(self, now: float) -> float:
         return min(self._beat_at, self._read_at, self._flush_at, self._settle_at, self._beat_frames_at, self._save_at)
+
+
+def _taken_together(routing: Routing) -> frozenset[int] | None:
+    """The channels that a subscription takes beside another; None where plans do not say who takes what."""
+    if routing.climbs or routing.relayed or not routing.taken:
+        return None
+    return frozenset(channel for channels in routing.taken.values() if len(channels) > 1 for channel in channels)
