@@ -247,10 +247,20 @@ async def receive_narrowcast(where: str, mine: list[int], heard: Heard, stack: A
         await subscription.ready(60)
         task = asyncio.ensure_future(listen(subscription))
         stack.callback(task.cancel)
-    if not socket:
-        part: Any = connection._edge.part  # type: ignore[union-attr]
-        while not any(all(s.name in plan.taken for s in subscriptions) for plan in part.plans.values()):
-            await asyncio.sleep(0.05)
+    while not {each.name for each in subscriptions} <= await planned(connection):
+        await asyncio.sleep(0.1)
+
+
+async def planned(connection: Any) -> set[str]:
+    """The subscriptions that the plan in force has channels for: others are served from the log until there is one."""
+    from narrowcast.deliver.parts import records
+    from narrowcast.deliver.routing.routing import Routing
+
+    registry = connection._backbone.registry
+    epoch = (await registry.get(records.EPOCH)).data
+    current = records.read(records.EPOCH, epoch)["current"] if epoch else 0
+    plan = (await registry.get(records.numbered(records.PLAN, current))).data
+    return set(Routing.from_bytes(plan).taken) if plan else set()
 
 
 RECEIVE = {
