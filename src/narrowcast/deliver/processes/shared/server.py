@@ -20,8 +20,8 @@ from narrowcast.errors import InputError, NarrowcastError, TransportError
 log = logging.getLogger(__name__)
 
 MOST_UNSENT = 64 << 20  # bytes that wait for a process which does not read; credit ends it sooner
-WINDOW = 16_384  # messages of a subscription on their way to its process; more stay with the edge, whatever its credit
-MOST_WAITING = 4 << 20  # bytes that wait for a process before no more is given to it
+WINDOW = 1 << 17  # messages of a subscription on their way to its process; more stay with the edge, whatever its credit
+MOST_WAITING = 16 << 20  # bytes that wait for a process before no more is given to it
 
 
 class EdgeServer:
