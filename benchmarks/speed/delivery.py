@@ -639,7 +639,7 @@ def runs(given: argparse.Namespace) -> list[tuple[str, int, int, int | None]]:
     sizes = (1, 8) if given.quick else (1, 8, 64)
     rates = (100, 1000) if given.quick else (100, 1000, 10_000)
     latency = [(title, n, max(seconds * rate, 160), rate) for n in sizes for rate in rates for title in LATENCY]
-    burst, table = (8_000, 256_000) if given.quick else (40_000, 2_000_000)
+    burst, table = (8_000, 256_000) if given.quick else (160_000, 2_000_000)
     sustained = [
         (t, n, table if "columns" in t else burst, None) for n in ((8,) if given.quick else (1, 8)) for t in SUSTAINED
     ]
