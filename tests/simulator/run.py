@@ -202,6 +202,8 @@ class _Run:
             world.at(rng.uniform(0.5, s.seconds), self.publish)
         for _ in range(s.churn):
             world.at(when(), self.churn)
+        for _ in range(s.returns):
+            world.at(when(), self.leave_and_return)
         for _ in range(s.crashes):
             world.at(when(), world.crash, rng.choice(names), rng.uniform(0.05, 0.9))
         for _ in range(s.relay_crashes if s.relays else 0):
@@ -322,13 +324,34 @@ class _Run:
         active = [each for each in active if each.name != ACCOUNT]
         self.world.fault("churn")
         if len(active) > 2 and self.rng.random() < 0.5:
-            leaver = self.rng.choice(active)
-            leaver.active = False
-            self.history.ended(leaver.name)
-            if leaver.host.up:
-                self.world.step(leaver.host, leaver.host.incarnation, Unsubscribe(leaver.key))
+            self._leave(self.rng.choice(active))
         else:
             self.subscribe()
+
+    def _leave(self, leaver: _Application) -> None:
+        leaver.active = False
+        self.history.ended(leaver.name)
+        if leaver.host.up:
+            self.world.step(leaver.host, leaver.host.incarnation, Unsubscribe(leaver.key))
+
+    def leave_and_return(self) -> None:
+        """News of the one that left may still be about, and look as if they were of the one that came."""
+        active = [each for each in self.applications if each.active and each.position is not None and each.host.up]
+        active = [each for each in active if each.name != ACCOUNT and self.world.now >= each.host.paused_until]
+        if active:
+            self.world.fault("return")
+            leaver = self.rng.choice(active)
+            self._leave(leaver)
+            self.world.at(self.world.now + self.rng.uniform(0.0, 0.1), self._return, leaver)
+
+    def _return(self, leaver: _Application) -> None:
+        if any(each.active and each.key == leaver.key for each in self.applications):
+            return  # another has the name by now
+        again = replace(leaver, name=f"s{len(self.applications)}", position=None, active=True)
+        self.applications.append(again)
+        self.served[again.host.name, again.key] = again
+        if again.host.up:
+            self._ask(again)
 
     def _restarted(self, host: Host) -> None:
         """The applications of an edge go on from the positions they stored."""

@@ -42,6 +42,8 @@ class Schedule:
     full_disks: int = 0  # times when the log takes nothing
     spy: bool = False  # one subscriber has an account, and may see some of what there is
     revoked: bool = False  # which is revoked
+    late_news: float = 0.0  # of what the registry tells, up to 0.4 s late: somebody acts on what is over
+    returns: int = 0  # subscribers that leave, and come back at once under the same name with the same profile
 
     @classmethod
     def from_seed(cls, seed: int) -> Schedule:
@@ -109,5 +111,7 @@ class Schedule:
             "columns": self.columns,
             "full disk": self.full_disks,
             "revocation": self.revoked,
+            "late news": self.late_news,
+            "return": self.returns,
         }
         return {"epoch", *(name for name, amount in wanted.items() if amount)}

@@ -401,13 +401,19 @@ class World:
         if written is not None:
             for host in self.hosts.values():
                 if any(key.startswith(prefix) for prefix in host.watches):
-                    self.at(self.now + self._delay(), self._note, host, host.incarnation, key)
+                    self.at(self.now + self._news_delay(), self._note, host, host.incarnation, key)
         return written
 
     def _watch(self, host: Host, effect: Watch) -> None:
         host.watches.append(effect.prefix)
         for key in self.registry.keys(effect.prefix):
-            self.at(self.now + self._delay(), self._note, host, host.incarnation, key)
+            self.at(self.now + self._news_delay(), self._note, host, host.incarnation, key)
+
+    def _news_delay(self) -> float:
+        if self.healed or not self.schedule.late_news or self.rng.random() >= self.schedule.late_news:
+            return self._delay()
+        self.fault("late news")
+        return self.rng.random() * 0.4
 
     def _note(self, host: Host, incarnation: int, key: str) -> None:
         if incarnation == host.incarnation:
