@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -334,6 +335,40 @@ def test_now_and_then_it_asks_where_the_log_ends_and_reads_only_what_does_not_co
         at, now = at + comes, now + 0.05
         reads += [each for each in found.step(Tick(), now) if isinstance(each, Read)]
     assert bool(reads) is not comes
+
+
+def test_who_is_furthest_behind_asks_for_the_others_too_and_nobody_whom_the_answer_does_not_reach_believes_it() -> None:
+    """After a start every subscription stands elsewhere: a read for each would be the whole log many times over."""
+    found = Edge("edge", (0,), SETTINGS)
+    for k, at in enumerate((end_of(14), end_of(10), place(12, 0))):
+        found.step(Subscribe(f"u{k}", "p > 5", {0: at}, None), 0.0)
+    (asked,) = reads(found.step(Tick(), 1.0))
+    assert (asked.after, asked.upto) == (10, None)
+    answer = WasRead(asked.request, 0, 10, 12, (entry(11, 7), entry(12, 8, 9)), 1)
+    effects = found.step(answer, 1.1)
+    got = {e.subscription: [at for at, _ in e.messages] for e in effects if isinstance(e, Deliver) and e.messages}
+    assert got == {"u1": [place(11, 0), place(12, 0), place(12, 1)], "u2": [place(12, 1)]}
+    again = [read for step in range(4) for read in reads(found.step(Tick(), 1.2 + step))]
+    assert 14 in {read.after for read in again} | {read.after + 2 for read in again}, "one was told that it has all"
+
+
+def test_a_log_that_answers_late_is_asked_less_and_less_often_and_as_before_once_it_answers() -> None:
+    found = Edge("edge", (0,), SETTINGS)
+    found.step(Subscribe("u", "p > 5", {0: end_of(10)}, None), 0.0)
+
+    def asked(begin: float, seconds: float) -> list[tuple[float, Read]]:
+        moments = [begin + step / 100 for step in range(int(100 * seconds))]
+        return [(now, read) for now in moments for read in reads(found.step(Tick(), now))]
+
+    unanswered = asked(0.0, 20.0)
+    pauses = [after - before for (before, _), (after, _) in pairwise(unanswered)]
+    assert pauses == sorted(pauses)
+    assert 5 <= len(pauses) <= 10, pauses
+    read = unanswered[-1][1]
+    for k in range(8):
+        found.step(WasRead(read.request, 0, read.after, read.after, (), 1), 20.0 + k)
+        ((_, read),) = asked(20.1 + k, 0.15)
+    assert len(asked(30.0, 0.7)) >= 2, "it goes on as if the log were still slow"
 
 
 def test_frames_that_come_late_again_and_again_are_waited_for_instead_of_reading_the_log() -> None:

@@ -41,6 +41,7 @@ TOGETHER = 3  # subscriptions that take a channel, from which on one matcher for
 
 
 ASKS = 3  # times a relay is asked for what a hole lacks, `grace` apart, before the log is read
+MOST_RETRY = 4.0  # seconds: a log that answers late is not asked for the same again and again
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ class Edge(Node):
         self._asked: dict[int, tuple[str, int]] = {}  # open requests: subscription and shard
         self._reads: dict[tuple[int, int, int | None], int] = {}  # of this moment: what is asked of the log, by whom
         self._sharing: dict[int, list[int]] = {}  # requests that an earlier one's answer is for too
+        self._retry = self.settings.retry  # when to ask the log again; longer where it answers late
         self._climbed = Climbed(name, shards)  # what a filtered tree carries for us
         self._tests: tuple[dict[str, int], TableTests] | None = None  # of all subscriptions, once columns come along
         self._locate_at = self._attach_at = self._report_at = self._read_due = NEVER
@@ -511,17 +513,18 @@ class Edge(Node):
         self._asked.pop(reader.reading, None)
         request = reader.reading = self._request()
         self._asked[request] = (reader.subscription, reader.shard)
-        reader.read_at = now + self.settings.retry
+        reader.read_at = now + self._retry
         if subscription.credit == 0 or self._is_only_checking(reader, now):
             self._do(Locate(request, reader.shard))
             return
         at = sequence_of(reader.mark)
         after = at if reader.mark == end_of(at) else at - 1
         upto = None if beyond is None else sequence_of(beyond)
-        first = self._reads.setdefault((reader.shard, after, upto), request)
-        if first != request:  # another subscription asks for the same at this moment
+        first = self._asked_for(reader.shard, after, upto)
+        if first is not None:
             self._sharing.setdefault(first, []).append(request)
             return
+        self._reads[reader.shard, after, upto] = request
         self.counts["repairs" if beyond is not None else "reads"] += 1
         self._do(Read(request, reader.shard, after, upto, self.settings.read_most))
 
@@ -530,6 +533,14 @@ class Edge(Node):
         s = self.settings
         well = self._covered(reader) and reader.head <= reader.mark and now < reader.heard + s.patience
         return well and reader.end <= reader.mark and now >= reader.checked + s.trust
+
+    def _asked_for(self, shard: int, after: int, upto: int | None) -> int | None:
+        """Who asks at this moment, for another subscription, what this begins with and goes at least as far."""
+        for (other, begin, end), request in self._reads.items():
+            near = other == shard and begin <= after < begin + self.settings.read_most
+            if near and (end is None or (upto is not None and upto <= end)):
+                return request
+        return None
 
     def _ask_relay(self, reader: Reader, beyond: int) -> bool:
         """Ask for frames of a site's channels that have not come; whether there was anybody to ask."""
@@ -545,8 +556,21 @@ class Edge(Node):
         return asked
 
     def _on_read(self, event: WasRead, now: float) -> None:
-        for request in (event.request, *self._sharing.pop(event.request, ())):
-            self._take_read(replace(event, request=request), now)
+        self._retry = max(self.settings.retry, self._retry / 2)
+        self._take_read(event, now)
+        for request in self._sharing.pop(event.request, ()):
+            if not self._falls_short(request, event, now):
+                self._take_read(replace(event, request=request), now)
+
+    def _falls_short(self, request: int, event: WasRead, now: float) -> bool:
+        """Whether the answer to another's question ends before where this one stands, which then asks for itself."""
+        name, shard = self._asked.get(request, ("", event.shard))
+        subscription = self.subscriptions.get(name)
+        reader = None if subscription is None else subscription.readers.get(shard)
+        if reader is None or end_of(event.upto) >= reader.mark:
+            return False
+        self._take_failed(request, now)
+        return True
 
     def _take_read(self, event: WasRead, now: float) -> None:
         name, shard = self._asked.pop(event.request, ("", event.shard))
@@ -606,10 +630,12 @@ class Edge(Node):
 
     def _read_all(self, now: float) -> None:
         readers = [reader for each in self.subscriptions.values() for reader in each.readers.values()]
+        due = sorted((reader for reader in readers if now >= reader.read_at), key=lambda reader: reader.mark)
+        if any(reader.reading for reader in due):  # unanswered
+            self._retry = min(2 * self._retry, MOST_RETRY)
         self._reads.clear()
-        for reader in readers:
-            if now >= reader.read_at:
-                self._read(reader, now)
+        for reader in due:  # who is furthest behind asks for the others too
+            self._read(reader, now)
         self._read_due = min((reader.read_at for reader in readers), default=NEVER)
 
     def _report(self, now: float) -> None:
