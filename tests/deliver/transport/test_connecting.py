@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import narrowcast as nc
 from narrowcast.deliver.parts.publisher import PublisherSettings
 from narrowcast.deliver.processes.backbone import backbone
 from narrowcast.deliver.processes.system import KEY, System
-from narrowcast.deliver.transport import FinalError
+from narrowcast.deliver.transport import FinalError, Link
 from narrowcast.deliver.transport.nats.link import connect_nats, dial
 from narrowcast.deliver.transport.nats.log import NatsLog
 from narrowcast.deliver.transport.nats.registry import NatsRegistry
 from narrowcast.deliver.transport.nats.server import NatsServer, free_port
+from narrowcast.deliver.transport.nats.unicast import NatsUnicast
 from narrowcast.deliver.transport.retry import retried
 from narrowcast.errors import InputError, TransportError
 from running import running
@@ -193,3 +195,27 @@ def test_the_largest_messages_are_published_and_read_and_so_are_larger_entries(u
 
     asyncio.run(asyncio.wait_for(run(), 60))
     assert PublisherSettings().most_payload == 1_048_476
+
+
+def test_a_node_starts_while_its_server_stands_still_and_is_reached_when_it_goes_on(tmp_path: Path) -> None:
+    async def run() -> None:
+        server = NatsServer(tmp_path, sync="2m")
+        url = await server.start()
+        link, other = await connect_nats(url), await connect_nats(url)
+        assert server.process is not None
+        server.process.send_signal(signal.SIGSTOP)
+        got: list[bytes] = []
+        try:
+            await NatsUnicast(link, "me").start(got.append)
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        sender = NatsUnicast(other)
+        while not got:
+            await sender.send(Link("me"), b"hello")
+            await asyncio.sleep(0.05)
+        assert got[0] == b"hello"
+        await link.close()
+        await other.close()
+        await server.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 30))

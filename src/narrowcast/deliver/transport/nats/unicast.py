@@ -25,7 +25,11 @@ class NatsUnicast:
     async def start(self, receive: Receive) -> None:
         self._receive = receive
         if self._node is not None:
-            await self.join(Link(self._node))
+            try:
+                await self.join(Link(self._node))
+            except TransportError:  # asked for, and not confirmed in time: no reason not to begin
+                if Link(self._node) not in self._joined or self._link.nc.is_closed:
+                    raise
 
     async def join(self, address: Address) -> None:
         if address in self._joined or isinstance(address, Overlay):  # a tree's frames come by links
