@@ -117,16 +117,16 @@ def main(first: int, count: int, folder: Path) -> None:
         path = folder / f"t{number}.{form}"
         path.write_bytes(data)
         print(json.dumps({"number": number, "begun": True}), flush=True)
-        begun = time.perf_counter()
+        begun, spent = time.perf_counter(), time.process_time()
         try:
             found = outcome(path)
         except Exception as error:  # which is what we look for
             found = f"{type(error).__name__}: {error}"
-        seconds, peak = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        seconds, cpu = time.perf_counter() - begun, time.process_time() - spent
         path.unlink()
-        print(
-            json.dumps({"number": number, "form": form, "found": found, "seconds": seconds, "peak": peak}), flush=True
-        )
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        told = {"number": number, "form": form, "found": found, "seconds": seconds, "cpu": cpu, "peak": peak}
+        print(json.dumps(told), flush=True)
 
 
 if __name__ == "__main__":

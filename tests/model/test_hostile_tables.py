@@ -25,13 +25,13 @@ def attempted(folder: Path, count: int, first: int = 0) -> Counter[str]:
     assert len(found) == count
     wrong = [line for line in found if line["found"] not in ("refused", "read True", "read False")]
     assert not wrong, wrong[:5]
-    # Once more for those that took long: the machine may have been busy.
+    # Once more for those that took long: the machine may have been busy. Then what it worked counts, and a long wait.
     slow = [line for line in found if line["seconds"] > SECONDS]
     if slow and count > 1:
         for line in slow:
             attempted(folder, 1, line["number"])
     else:
-        assert not slow, slow
+        assert all(line["cpu"] < SECONDS and line["seconds"] < 10 * SECONDS for line in slow), slow
     assert max(line["peak"] for line in found) < hostile.MOST_BYTES
     return Counter(line["found"] for line in found)
 
