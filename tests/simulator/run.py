@@ -342,7 +342,7 @@ class _Run:
             self.world.fault("return")
             leaver = self.rng.choice(active)
             self._leave(leaver)
-            self.world.at(self.world.now + self.rng.uniform(0.0, 0.1), self._return, leaver)
+            self.world.at(self.world.now + self.rng.uniform(0.003, 0.03), self._return, leaver)
 
     def _return(self, leaver: _Application) -> None:
         if any(each.active and each.key == leaver.key for each in self.applications):
