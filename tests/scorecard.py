@@ -7,6 +7,7 @@ The last rows are planted bugs: there the same faults and attacks must be seen t
 from __future__ import annotations
 
 import argparse
+import logging
 import subprocess
 import sys
 import tempfile
@@ -56,16 +57,20 @@ def packets_inside(folder: Path, n: int) -> Score:
 
     found = assaulted(folder, n)
     unharmed(found, n)
-    return Score(found["sent"], f"0 delivered, 0 silenced; {found['received']:,} real ones arrived meanwhile")
+    return attacked(found)
+
+
+def attacked(found: dict[str, Any]) -> Score:
+    told = f"{found['refused']:,} refused at the subscriber; {found['received']:,} real messages arrived meanwhile"
+    return Score(found["sent"], f"0 delivered, 0 silenced; {told}")
 
 
 def packets_from_afar(folder: Path, n: int) -> Score:
-    from system.packets import assaulted_from_afar
+    from system.packets import assaulted_from_afar, unharmed
 
     found = assaulted_from_afar(folder, n)
-    assert found["wrong"] == [], found["wrong"]
-    assert found["refused"] > n / 100, found
-    return Score(n, f"0 delivered, 0 silenced; {found['refused']:,} refused at the subscriber")
+    unharmed(found, n)
+    return attacked(found)
 
 
 def beyond_entitlement(folder: Path, n: int) -> Score:
@@ -198,7 +203,7 @@ def _drawn(seed: int, hole: bool, kind: Any) -> Any:
 
 TRIALS = (
     Trial("forged, replayed, damaged packets from the segment", 4000, 1_000_000, packets_inside),
-    Trial("the same from another host", 2000, 100_000, packets_from_afar),
+    Trial("the same from another host", 2000, 1_000_000, packets_from_afar),
     Trial("access beyond an entitlement, by a subscriber", 1000, 100_000, beyond_entitlement),
     Trial("simulated schedules of faults and attacks", 40, 10_000, schedules),
     Trial("power failures under load", 5, 200, power_failures),
@@ -237,7 +242,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="only what has this text in its name")
     given = parser.parse_args(arguments)
     say = Console(stderr=True).print
-    table = Table("what was tried", "how often", "what was seen", "", "time", title="Nobody in, nothing lost")
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # it says of every TLS connection how it ended
+    table = Table("what was tried", "how often", "what was seen", "verdict", "time", title="Nobody in, nothing lost")
+    table.caption = "held: nothing was seen that must not be. Planted rows break the system, and harm must be seen."
     found = list(rows(tuple(trial for trial in TRIALS if given.only in trial.what), given.quick, say))
     for row in found:
         table.add_row(*row)

@@ -129,10 +129,7 @@ def test_a_million_packets_from_inside_the_segment_get_nothing_in_and_silence_no
 def test_f2_packets_from_another_host_get_nothing_in_and_silence_nobody(tmp_path: Path) -> None:
     if os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("iptables") is None:
         pytest.skip("needs root, iproute2 and iptables for network namespaces")
-    found = assaulted_from_afar(tmp_path, 5_000)
-    assert found["wrong"] == [], found
-    assert found["refused"] > 100, found
-    assert found["received"] >= 100, found
+    unharmed(assaulted_from_afar(tmp_path, 5_000), 5_000)
 
 
 def test_large_messages_and_rubbish_in_the_registry_stop_no_process_and_no_delivery(tmp_path: Path) -> None:
