@@ -205,6 +205,25 @@ def test_who_asks_for_a_new_plan_gets_one_but_not_faster_than_the_pause_allows()
     assert len(store.asked) == before + 1
 
 
+def test_what_comes_while_a_slow_plan_is_made_is_planned_for_together_and_not_at_once() -> None:
+    store = Store()
+    found = leader(store)
+    edge = store.put(records.named(records.NODE, "edge"), {"role": "edge", "ready": 9, "beat": 1})
+    store.run(found, found.step(edge, 1.1), 1.1)
+    for k in range(5):  # the plan that was asked for at 1.0 is still being made
+        record = {"profile": f"p > {k}", "edge": "edge", "gateway": None}
+        store.run(found, found.step(store.put(records.named(records.SUBSCRIPTION, f"s{k}"), record), 1.2), 1.2)
+    store.run(found, found.step(Planned(store.asked[-1].request, None), 3.0), 3.0)
+    before = len(store.asked)
+    for now in (3.1, 4.0, 4.9):
+        store.run(found, found.step(Tick(), now), now)
+    assert len(store.asked) == before, "two seconds went into a plan, two go into something else"
+    assert found.wake_at <= 5.0
+    store.run(found, found.step(Tick(), 5.0), 5.0)
+    assert len(store.asked) == before + 1
+    assert len(store.asked[-1].subscriptions) == 5
+
+
 def offered(store: Store, found: Coordinator, now: float) -> None:
     """Another plan is offered, and made into a routing."""
     store.run(found, found.step(store.put(records.OFFER, {"number": 1, "folder": "plans/1"}), now), now)

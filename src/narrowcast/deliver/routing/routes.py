@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from narrowcast.deliver.routing.audience import Audiences
 from narrowcast.deliver.routing.routing import Routing
@@ -109,16 +110,32 @@ def by_content(contents: Mapping[int, Profile], addresses: Mapping[int, Address]
     >>> by_content({0: wide}, {0: Multicast(0, 0)}, who).taken  # bob is not covered
     {'ann': (0,)}
     """
+    texts = {channel: profile.text for channel, profile in sorted(contents.items())}
+    reached: dict[str | None, list[int]] = {}
     taken = {}
     for name, text in subscribers.profiles.items():
-        profile = parsed(text)
         gateway = subscribers.gateways.get(subscribers.edges.get(name, ""))
-        reached = [c for c in sorted(contents) if _reaches(addresses[c], gateway)]
-        found = [c for c in reached if contents[c].overlaps(profile)]
-        if found and Profile.any_of(contents[c] for c in found).covers(profile):
-            taken[name] = tuple(found)
-    texts = {channel: profile.text for channel, profile in sorted(contents.items())}
+        if gateway not in reached:
+            reached[gateway] = [c for c in texts if _reaches(addresses[c], gateway)]
+        found = tuple(c for c in reached[gateway] if _overlap(texts[c], text))
+        if found and _cover(tuple(texts[c] for c in found), text):
+            taken[name] = found
     return subscribers.routing(dict(addresses), taken, content=texts)
+
+
+@lru_cache(maxsize=1 << 18)
+def _overlap(content: str, wanted: str) -> bool:
+    """Kept from plan to plan: most of what is compared was compared before, for others or for the plan before."""
+    return parsed(content).overlaps(parsed(wanted))
+
+
+@lru_cache(maxsize=1 << 16)
+def _cover(contents: tuple[str, ...], wanted: str) -> bool:
+    """Together; one alone is looked at first, which is quick."""
+    profile = parsed(wanted)
+    if any(parsed(content).covers(profile) for content in contents):
+        return True
+    return len(contents) > 1 and Profile.any_of(map(parsed, contents)).covers(profile)
 
 
 def by_audience(rule: Audiences, addresses: Mapping[int, Address], subscribers: Subscribers) -> Routing:

@@ -48,7 +48,7 @@ class Coordinator(Members):
         self._number = 0  # of the plan being written
         self._planning = 0
         self._markers: dict[int, int] = {}  # the sequence number of the marker in each shard
-        self._next_plan_at = self._since = 0.0
+        self._next_plan_at = self._since = self._asked_at = 0.0
         self._handlers |= {Noted: self._on_noted, Planned: self._on_planned, Replan: self._on_replan}
 
     def _start(self, now: float) -> None:
@@ -146,6 +146,7 @@ class Coordinator(Members):
         if self._planning or not due or now < self._next_plan_at:
             return
         self._next_plan_at = now + s.pause
+        self._asked_at = now
         self._dirty = False
         self._tidy()
         self._number = self._next_number()
@@ -181,6 +182,8 @@ class Coordinator(Members):
         if event.request != self._planning or not self.leads:
             return
         self._planning = 0
+        # What comes meanwhile is planned for together: no more than half of the time goes into making plans.
+        self._next_plan_at = max(self._next_plan_at, 2 * now - self._asked_at)
         if self._record["phase"] != "steady" or now < self._busy_until:
             self._dirty = True
         elif (

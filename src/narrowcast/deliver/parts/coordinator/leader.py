@@ -25,8 +25,8 @@ class CoordinatorSettings:
 
     `move`: the same where another plan was offered; who is late then does not miss the move, but undoes it. It is
     more than `alive`, so that the dead hold nobody up. `every`: plan again after so long even if nothing changed
-    (None: only on change), and never sooner than `pause` after the last time. `alive`: a node that shows
-    nothing for so long counts as dead. `seal`: make keys for every epoch.
+    (None: only on change), and never sooner than `pause` after the last time, nor sooner after a plan than that took
+    to make. `alive`: a node that shows nothing for so long counts as dead. `seal`: make keys for every epoch.
     """
 
     ttl: float = 3.0
