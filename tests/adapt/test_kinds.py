@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -295,3 +296,28 @@ def test_the_loop_moves_a_plan_with_unicast_when_demand_has_changed() -> None:
     assert loop.installed is not None
     assert judge(loop.installed).sound
     assert rows[-1]["now"] < rows[-1]["first"]
+
+
+def test_a_query_that_is_away_for_a_moment_comes_back_to_its_set() -> None:
+    plan, now, _ = queries_problem(0)
+    present = continued(plan, now)
+    away = replace(now, profiles=dict(list(now.profiles.items())[:2]))
+    again = present.under(away).under(now)
+    assert again.cost == pytest.approx(present.cost)
+    assert present.change_to(again).moves == 0
+
+
+def test_messages_that_do_not_say_where_they_come_from_come_from_the_only_source() -> None:
+    plan, now, _ = semantic_problem(0)
+    silent = replace(now, time=1.0, messages=now.messages.drop_columns(["_broker"]))
+    made: Any = continued(plan, silent)
+    assert made.time == 1.0
+    assert made.brokers.tolist() == [0] * 60
+
+
+def test_messages_from_outside_the_overlay_are_left_out() -> None:
+    plan, now, _ = semantic_problem(0)
+    some = pa.array(["nowhere", *["b3"] * 59])
+    made: Any = continued(plan, replace(now, time=1.0, messages=now.messages.set_column(2, "_broker", some)))
+    assert made.messages.num_rows == 59
+    assert set(made.brokers.tolist()) == {3}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,9 @@ class ContinuedQueries:
     `number[i]` is the set of query i. One that the plan does not know is a set of its own: nobody else's answer
     is made wider for it before it is planned for. Sizes are the plan's own; a profile that bounds no box is left to
     the log where sizes are areas. Sets stay on their physical channels, where there are some.
+
+    `left` are the queries of the plan that are not asked now, with their sets: the plan in force still has these, and
+    whoever asks the same again is served by it.
     """
 
     names: tuple[str, ...]
@@ -41,6 +44,7 @@ class ContinuedQueries:
     measure: Sizes
     channels: int | None = None
     touched: frozenset[int] = frozenset()  # sets that came or lost a query since they were planned
+    left: Mapping[str, tuple[Floats, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: QueriesPlan, demand: Demand) -> ContinuedQueries:
@@ -72,15 +76,17 @@ class ContinuedQueries:
 
     def under(self, demand: Demand) -> ContinuedQueries:
         wanted = _boxes(demand.profiles, self.attributes, finite=isinstance(self.measure, Area))
-        before = {name: i for i, name in enumerate(self.names)}
-        same = {n: before[n] for n, box in wanted.items() if n in before and np.array_equal(self.boxes[before[n]], box)}
-        fresh = int(self.number.max(initial=-1)) + 1
-        number = np.array([self.number[same[n]] if n in same else fresh + i for i, n in enumerate(wanted)], np.int64)
-        gone = {int(self.number[i]) for name, i in before.items() if name not in same}
-        new = {int(number[i]) for i, name in enumerate(wanted) if name not in same}
-        touched = (self.touched | gone | new) & set(number.tolist())
+        here = {name: (self.boxes[i], int(self.number[i])) for i, name in enumerate(self.names)}
+        before = {**self.left, **here}
+        same = {n: before[n][1] for n, box in wanted.items() if n in before and np.array_equal(before[n][0], box)}
+        fresh = 1 + max((number for _, number in before.values()), default=-1)
+        number = np.array([same.get(name, fresh + i) for i, name in enumerate(wanted)], np.int64)
+        gone = {number for name, (_, number) in here.items() if name not in same}
+        come = {int(number[i]) for i, name in enumerate(wanted) if name not in same}
+        touched = (self.touched | gone | come) & set(number.tolist())
         boxes = np.array(list(wanted.values())).reshape(len(wanted), len(self.attributes), 2)
-        return replace(self, names=tuple(wanted), boxes=boxes, number=number, touched=frozenset(touched))
+        left = {name: known for name, known in before.items() if name not in wanted}
+        return replace(self, names=tuple(wanted), boxes=boxes, number=number, touched=frozenset(touched), left=left)
 
     def improved(self, budget: Budget) -> ContinuedQueries:
         """The sets that queries came to or left take the best merges and splits, until none gains."""
@@ -104,7 +110,7 @@ class ContinuedQueries:
         for at, members in enumerate(sets):
             number[list(members)] = at
         n = int(max(number.max(initial=0), self.number.max(initial=0))) + 1
-        return replace(self, number=agreed(number, self.number, n)[number], touched=frozenset())
+        return replace(self, number=agreed(number, self.number, n)[number], touched=frozenset(), left={})
 
     def change_to(self, other: ContinuedQueries) -> Change:
         """A query in another set is asked on another channel."""
