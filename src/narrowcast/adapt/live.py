@@ -7,14 +7,16 @@ import json
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from narrowcast.adapt import timeline
 from narrowcast.adapt.loop import Loop, PlannedMove
 from narrowcast.adapt.offers import Offers
+from narrowcast.adapt.sample import LogSample
 from narrowcast.adapt.settings import AdaptSettings
-from narrowcast.adapt.statistics import demand_of, start
+from narrowcast.adapt.statistics import NO_KEY, demand_of, start
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.processes.backbone import Backbone
 from narrowcast.deliver.processes.planner import base_of
@@ -23,6 +25,7 @@ from narrowcast.model import snapshot as snapshots
 from narrowcast.model.demand import Demand
 from narrowcast.plans.kinds import kind_of
 from narrowcast.plans.verbs import load
+from narrowcast.profiles.parsed import parsed
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +43,9 @@ class Live:
         self._loop: Loop | None = None
         self._in_force = 0  # the number of the offer that the loop goes on from
         self._before: snapshots.Snapshot | None = None
+        self._sample = LogSample(base.log, base.system.every_shard)
+        stage = kind_of(load(settings.plan).kind).replan
+        self._sources: tuple[str, ...] | None = getattr(stage, "SOURCES", None)  # of plans that look into messages
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set, or the statistics have ended."""
@@ -86,8 +92,15 @@ class Live:
         nodes = {name: r["gateway"] for name, r in self.subscriptions.items() if r.get("gateway") is not None}
         demand = demand_of(now, self._before, profiles=dict(self._present()), nodes=nodes)
         self._before = now
-        if demand.interest.n_pairs:
-            await self._step(demand)
+        if demand.interest.n_pairs or (demand.profiles and now.key == NO_KEY):
+            await self._step(await self._with_messages(demand))
+
+    async def _with_messages(self, demand: Demand) -> Demand:
+        """With what was sent since the last look, as far as profiles speak of it, and where it came from."""
+        if self._sources is None:
+            return demand
+        named = {name for text in set(demand.profiles.values()) for name in parsed(text).attributes}
+        return replace(demand, messages=await self._sample.take({*named, *self._sources}))
 
     async def _step(self, demand: Demand) -> None:
         running = asyncio.get_running_loop()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from narrowcast.adapt.decide import Policy
-from narrowcast.adapt.statistics import Followed
+from narrowcast.adapt.statistics import NO_KEY, Followed
 from narrowcast.deliver.processes.system import System
 from narrowcast.errors import InputError
 from narrowcast.model.folder import plan_key
@@ -44,7 +44,7 @@ def settings_of(system: System, *, snapshots: Path | None = None) -> AdaptSettin
     folder = system.path(mine.folder)
     given = {"every_s": mine.every, "half_life_s": mine.half_life}
     timed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    key = system.coordinator.key or plan_key(system.plan)
+    key = system.coordinator.key or plan_key(system.plan) or NO_KEY
     followed = Followed(system.url, system.system, key, folder / "statistics", schema=mine.schema, **timed)
     policy = {to: value for name, to in POLICY.items() if (value := getattr(mine, name)) is not None}
     where = snapshots or (system.path(mine.snapshots) if mine.snapshots else None)

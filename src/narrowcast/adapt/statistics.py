@@ -14,6 +14,8 @@ from narrowcast.model.arrays import Floats
 from narrowcast.model.demand import Demand
 from narrowcast.model.snapshot import Snapshot
 
+NO_KEY = ("_shard",)  # what plans that go by content are followed by: all messages of a shard are one flow
+
 
 def demand_of(
     now: Snapshot,

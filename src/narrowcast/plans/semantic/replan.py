@@ -127,9 +127,12 @@ class ContinuedSemantic:
         """Past and present messages, the newest last, and how many before the last count half; None: all count."""
         import pyarrow as pa
 
-        if self.past is None or self.past[0].schema != self.messages.schema:
+        if self.past is None:
             return self.messages, self.brokers, None
-        messages = pa.concat_tables((self.past[0], self.messages))
+        try:
+            messages = pa.concat_tables((self.past[0], self.messages), promote_options="permissive")
+        except pa.ArrowInvalid:  # an attribute has another type now
+            return self.messages, self.brokers, None
         brokers = np.concatenate((self.past[1], self.brokers))
         low = max(0, messages.num_rows - WINDOW)
         return messages.slice(low), brokers[low:], float(max(1, self.brokers.size))
@@ -176,7 +179,7 @@ class ContinuedSemantic:
 continued = ContinuedSemantic.of
 
 
-def _places(plan: SemanticPlan) -> dict[str, int]:
+def _places(plan: SemanticPlan) -> dict[str | None, int]:
     return {name: i for i, name in enumerate(plan.broker_names)}
 
 
@@ -188,18 +191,21 @@ def _wishes_of(plan: SemanticPlan) -> tuple[Wish, ...]:
 
 
 def _sent(plan: SemanticPlan, demand: Demand) -> tuple[Any, Ints] | None:
-    """The messages of a demand and their brokers; None if it has none, or some come from outside the overlay."""
+    """The messages of a demand and their brokers; None if there are none.
+
+    Who does not say where a message comes from means the broker that all came from when the plan was made. If
+    there was more than one, or where it comes from is no broker of the overlay, the message is left out.
+    """
     if demand.messages is None or not demand.messages.num_rows:
         return None
     column = next((name for name in SOURCES if name in demand.messages.column_names), None)
-    if column is None:
-        return None
+    names = [None] * demand.messages.num_rows if column is None else demand.messages[column].to_pylist()
     place = _places(plan)
-    names = demand.messages[column].to_pylist()
-    if not set(names) <= place.keys():
-        return None
+    if plan.sources.size == 1:
+        place[None] = int(plan.sources[0])
     kept = demand.messages.drop_columns([column]) if column == "_broker" else demand.messages
-    return kept, np.array([place[name] for name in names], np.int64)
+    known = np.array([name in place for name in names], np.bool_)
+    return (kept.filter(known), np.array([place[n] for n in names if n in place], np.int64)) if known.any() else None
 
 
 @lru_cache(maxsize=65_536)
