@@ -7,6 +7,8 @@ import pytest
 
 import narrowcast as nc
 from narrowcast.deliver.routing.routes import Subscribers
+from narrowcast.deliver.transport import Multicast, Unicast
+from narrowcast.plans.queries.methods.physical import on_channels
 from narrowcast.plans.queries.plan import make
 from narrowcast.plans.queries.result import QueriesPlan, QueryDemand
 from narrowcast.plans.queries.route import profiles, route
@@ -63,7 +65,14 @@ def test_what_clients_receive_is_what_the_plan_prices(procedure: str) -> None:
     assert sum(map(len, channels)) * area == pytest.approx(plan.terms.amounts.size, rel=0.05)
 
 
-def test_a_profile_that_is_no_query_of_the_plan_is_served_by_what_covers_it() -> None:
+def test_a_profile_that_is_no_query_of_the_plan_is_served_by_what_covers_it_or_has_a_channel_of_its_own() -> None:
     plan = make(QueryDemand([[[0, 10]], [[30, 40]]], ("x",)), km=0.0, kt=1.0, ku=1.0)
-    who = Subscribers({"inside": "x BETWEEN 2 AND 3", "beyond": "x > 5"}, {"inside": "e", "beyond": "e"})
-    assert route(plan, who).taken == {"inside": (0,)}
+    texts = {"inside": "x BETWEEN 2 AND 3", "beyond": "x > 5", "also": "x > 5"}
+    found = route(plan, Subscribers(texts, dict.fromkeys(texts, "e")))
+    assert found.taken == {"inside": (0,), "beyond": (2,), "also": (2,)}
+    assert found.route({"x": 7})[1] == (0, 2)
+    assert found.route({"x": 20})[1] == (2,)
+    fixed = route(on_channels(plan, 1), Subscribers(texts, dict.fromkeys(texts, "e")))
+    assert {found.addresses[2], *(fixed.addresses[c] for name in ("beyond", "also") for c in fixed.taken[name])} == {
+        Multicast(2, 2), Unicast("beyond"), Unicast("also")
+    }  # fmt: skip

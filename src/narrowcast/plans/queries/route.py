@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from narrowcast.deliver.routing.address import Address, Multicast
+from narrowcast.deliver.routing.address import Address, Multicast, Unicast
 from narrowcast.deliver.routing.routes import Subscribers, by_content
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.routing.shared_groups import in_groups
@@ -22,11 +22,14 @@ from narrowcast.plans.queries.service.messages import CHANNEL, DIRECTORY
 from narrowcast.profiles import Profile
 from narrowcast.profiles.parsed import parsed
 
+MOST_NEW = 256  # channels for queries that the plan does not know
+
 
 def route(plan: QueriesPlan, subscribers: Subscribers, groups: int | None = None) -> Routing:
     """The routing for the subscriptions there are now; without `groups` there is a multicast group per channel.
 
-    A profile that is no query of the plan takes every channel that it overlaps, if together they cover it.
+    A profile that is no query of the plan takes every channel that it overlaps, if together they cover it, or else gets
+    a channel of its own.
 
     >>> from narrowcast.plans.queries.plan import make
     >>> from narrowcast.plans.queries.result import QueryDemand
@@ -55,7 +58,27 @@ def route(plan: QueriesPlan, subscribers: Subscribers, groups: int | None = None
             taken[name] = mine
     kept = {name: parsed(subscribers.profiles[name]).text for name in taken}
     found = replace(found, taken=taken, profiles=kept, edges={name: subscribers.edges[name] for name in taken})
+    found = _with_newcomers(found, subscribers, together=plan.physical is None)
     return found if groups is None else in_groups(found, groups)
+
+
+def _with_newcomers(routing: Routing, subscribers: Subscribers, *, together: bool) -> Routing:
+    """A channel for every query that the plan has none for: a set of its own, until it is planned for.
+
+    Those who ask the same share it, unless the number of multicast groups is given. Beyond MOST_NEW it is the log.
+    """
+    addresses, content = dict(routing.addresses), dict(routing.content)
+    taken, profiles, edges = dict(routing.taken), dict(routing.profiles), dict(routing.edges)
+    first = max(addresses, default=-1) + 1
+    channels: dict[str, int] = {}
+    for name in sorted((subscribers.profiles.keys() & subscribers.edges.keys()) - taken.keys()):
+        text = parsed(subscribers.profiles[name]).text
+        channel = channels.setdefault(text if together else name, first + len(channels))
+        if channel >= first + MOST_NEW:
+            continue
+        addresses[channel] = Multicast(channel, channel) if together else Unicast(name)
+        content[channel], taken[name], profiles[name], edges[name] = text, (channel,), text, subscribers.edges[name]
+    return replace(routing, addresses=addresses, content=content, taken=taken, profiles=profiles, edges=edges)
 
 
 @dataclass(frozen=True, eq=False)
