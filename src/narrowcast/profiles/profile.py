@@ -115,6 +115,22 @@ class Profile:
             return covered(other.boxes, self.boxes)
         return self._covers_by_parts(other)
 
+    def is_covered_by(self, others: Sequence[Profile]) -> bool:
+        """Whether some profiles together match whatever this one does; a yes is proven.
+
+        What `Profile.any_of(others).covers(self)` says, without a normal form of all of them together.
+
+        >>> low, high = Profile.parse("p < 5"), Profile.parse("p > 3")
+        >>> Profile.parse("p BETWEEN 1 AND 9").is_covered_by([low, high]), Profile.parse("p > 1").is_covered_by([low])
+        (True, False)
+        """
+        if any(other.covers(self) for other in others):
+            return True
+        wide = [other.boxes for other in others]
+        if self.boxes is None or any(each is None for each in wide):
+            return len(others) > 1 and Profile.any_of(others).covers(self)
+        return covered(self.boxes, [box for each in wide if each is not None for box in each])
+
     def _covers_by_parts(self, other: Profile) -> bool:
         mine, theirs = self.expression, other.expression
         if isinstance(theirs, Or):

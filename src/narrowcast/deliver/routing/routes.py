@@ -131,11 +131,7 @@ def _overlap(content: str, wanted: str) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def _cover(contents: tuple[str, ...], wanted: str) -> bool:
-    """Together; one alone is looked at first, which is quick."""
-    profile = parsed(wanted)
-    if any(parsed(content).covers(profile) for content in contents):
-        return True
-    return len(contents) > 1 and Profile.any_of(map(parsed, contents)).covers(profile)
+    return parsed(wanted).is_covered_by([parsed(content) for content in contents])
 
 
 def by_audience(rule: Audiences, addresses: Mapping[int, Address], subscribers: Subscribers) -> Routing:
