@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from statistics import median
 from time import process_time
 from zlib import crc32
@@ -51,7 +52,8 @@ def broker(mode: FilterMode | None = None, filters: tuple[str, ...] = ("root",))
 
 
 def sent(found: Broker, frame: Frame = FRAME, now: float = 0.1) -> dict[str, list[int]]:
-    """The places each target gets; the claim must be the frame's own."""
+    """The places each target gets; the claim must be the frame's own. The frame may have been here before."""
+    found._passed.clear()
     got = {}
     for effect in found.step(Arrived(frame), now):
         assert isinstance(effect, Send)
@@ -283,3 +285,23 @@ def test_a_plan_that_is_taken_back_while_it_is_prepared_is_forgotten() -> None:
     found.step(epoch_is("steady", 0, None), 0.0)
     assert prepared(found, 0.0) <= 1
     assert sent(found) == {}
+
+
+def test_a_root_passes_on_once_what_several_sources_send_in_frames_of_their_own() -> None:
+    found = broker()
+    small = [replace(FRAME, after=end_of(k), upto=end_of(k + 1), messages=()) for k in (1, 2, 3)]
+
+    def passed(frame: Frame) -> int:
+        return len(found.step(Arrived(frame), 0.1))
+
+    assert [passed(each) for each in (FRAME, FRAME, *small[:2])] == [2, 0, 0, 0]
+    assert passed(small[2]) == 2, "this goes further"
+    assert passed(replace(FRAME, upto=end_of(9))) == 2, "and so does this, of which a part is known"
+    assert passed(replace(FRAME, shard=1)) == 2, "another shard"
+    assert found.counts["repeated frames"] == 3
+
+
+def test_a_broker_below_the_root_passes_on_whatever_comes() -> None:
+    found = Broker("left")
+    found.step(Noted("plan.1", by_tree(Overlay("root", (("root", "left"), ("left", "far"))), ()).to_bytes(), 1), 0.0)
+    assert [len(found.step(Arrived(FRAME), 0.1)) for _ in range(2)] == [1, 1]

@@ -17,6 +17,7 @@ from typing import Any, TypeGuard
 
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.climb import Climb
+from narrowcast.deliver.parts.coverage import Coverage
 from narrowcast.deliver.parts.effects import Lookup, Send, Watch, Write
 from narrowcast.deliver.parts.events import Arrived, Noted, Refused, Tick, Written
 from narrowcast.deliver.parts.filter_moves import FilterMode
@@ -27,6 +28,7 @@ from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Address, Link, Overlay
 from narrowcast.deliver.wire import Attach, Frame, Malformed, decode_payloads
 
+MOST_HOLES = 16  # in what a root remembers to have passed on
 SLICE = 2000  # characters of profiles parsed before frames get their turn: 4 ms, or 15 on a slow machine
 
 
@@ -62,6 +64,7 @@ class Broker(Node):
         self.mode: FilterMode | None = None  # None: as the plan says
         self._mode_for: int | None = None  # the epoch that the mode is for; None: any
         self._attached: dict[tuple[int, int], dict[str, tuple[float, int]]] = {}  # by (epoch, channel): till when, turn
+        self._passed: dict[tuple[int, int, int], Coverage] = {}  # by (epoch, channel, shard), where we are the root
         self._places: dict[int, _Place] = {}  # by epoch, where subscriptions climb
         self._watches_subscriptions = False
         # Subscriptions as they were noted, with their revisions; of ours, the edge and the profile.
@@ -242,6 +245,9 @@ class Broker(Node):
         if filters and isinstance(frame.messages, Unopened) and not frame.messages.is_whole():
             self.counts["malformed frames"] += 1
             return
+        if address.root == self.name and self._has_passed(frame):
+            self.counts["repeated frames"] += 1
+            return
         children = address.children(self.name)
         targets = [*children, *self._edges(frame, place, now)]
         self.counts["frames"] += len(targets)
@@ -251,6 +257,19 @@ class Broker(Node):
         self.counts["messages to brokers"] += sum(len(each.messages) for each in thin[: len(children)])
         for target, each in zip(targets, thin, strict=True):
             self._do(Send(Link(target), each))
+
+    def _has_passed(self, frame: Frame) -> bool:
+        """Whether a frame says nothing that was not passed on before, by another source or before one started again.
+
+        Who did not get it then has it from the log.
+        """
+        passed = self._passed.setdefault((frame.epoch, frame.channel, frame.shard), Coverage())
+        if passed.reach(frame.after) >= frame.upto:
+            return True
+        passed.add(frame.after, frame.upto)
+        if len(passed.intervals) > MOST_HOLES:
+            passed.forget(passed.intervals[-MOST_HOLES][0])
+        return False
 
     def _edges(self, frame: Frame, place: _Place | None, now: float) -> list[str]:
         """Who is attached; where subscriptions climb, only those who know which of theirs are in the table."""
@@ -316,6 +335,7 @@ class Broker(Node):
         kept = [n for n in sorted(self.plans)[-MOST_PLANS:] if n >= current - 1]
         self.plans = {n: self.plans[n] for n in kept}
         self._attached = {key: edges for key, edges in self._attached.items() if key[0] >= current - 1}
+        self._passed = {key: passed for key, passed in self._passed.items() if key[0] in self.plans}
         self._places = {n: place for n, place in self._places.items() if n in self.plans}
 
     def _wanted(self) -> dict[Address, None]:
