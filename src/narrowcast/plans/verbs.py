@@ -34,7 +34,8 @@ def plan(demand: Demand | Interest | str | Path | Any, kind: str = "channels", *
     Parameters
     ----------
     demand : what `measure` gave, a folder that it wrote, an Interest, or the demand of another kind
-    kind : channels, filters, queries, semantic or network; with `network=FOLDER` it is network
+    kind : channels, hybrid (channels that may use unicast), filters, queries, semantic or network; with
+        `network=FOLDER` it is network
     options : as the planner of the kind takes them; `groups=`, `sessions=`, `method=`, `time_limit=`, `seed=` …
 
     Returns
@@ -55,13 +56,20 @@ def plan(demand: Demand | Interest | str | Path | Any, kind: str = "channels", *
     planner = kind_of(kind).plan
     read = getattr(planner, "demand_in", demand_in)  # a kind may read more, or other, tables of the folder
     given = read(demand) if isinstance(demand, str | Path) else demand
-    make = planner.make
+    make = _hybrid() if kind == "hybrid" else planner.make
     allowed = list(inspect.signature(make).parameters)[1:]
     for name in options:
         if name not in allowed:
             known = ", ".join(allowed)
             raise InputError(f"{kind} plans have no option {name!r}; they have {known}", name=name, got=name)
     return make(given, **options)
+
+
+def _hybrid() -> Callable[..., Plan]:
+    """Channels that may use unicast have a planner of their own."""
+    from narrowcast.plans.channels.hybrid import hybrid
+
+    return hybrid
 
 
 def demand_in(folder: str | Path) -> Demand:

@@ -23,6 +23,7 @@ from narrowcast.plans.channels.methods.greedy_unicast import greedy_flow, greedy
 from narrowcast.plans.channels.methods.two_phase import two_phase
 from narrowcast.plans.channels.mixed import Weights, mixed, terms
 from narrowcast.plans.channels.points import plain
+from narrowcast.plans.channels.result import ChannelsPlan
 
 
 def wild(seed: int, flows: int = 9, users: int = 6) -> Interest:
@@ -258,3 +259,10 @@ def test_a_hybrid_with_sessions_costs_its_definition_and_beats_both_pure_schemes
     pure = nc.channels.plan(interest, 2, 4, method="gf", alpha=1, beta=beta)
     wanted = interest.rates[interest.audience_sizes > 0].sum()
     assert r.cost <= (pure.cost.total + wanted) * 1.1 + 1e-9
+
+
+def test_the_verb_plans_hybrids_with_unicast_and_their_options() -> None:
+    interest = nc.Interest.from_pairs([0, 0, 0, 1], [0, 1, 2, 3], [5.0, 5.0])  # one group, and one wants something else
+    made = nc.plan(interest, "hybrid", groups=1, weights=(1, 1, 1))
+    assert isinstance(made, ChannelsPlan)
+    assert [each.tolist() for each in made.unicast] == [[1], [3]]
