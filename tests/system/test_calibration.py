@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
+import sys
+import time
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from typer.testing import CliRunner
 
+import narrowcast as nc
 from narrowcast.cli.app import app
-from narrowcast.deliver.processes.calibration import measure
+from narrowcast.deliver.client.connect import Connection, connect
+from narrowcast.deliver.processes.calibration import Receivers, measure
+from narrowcast.deliver.processes.supervise import local_system
+from narrowcast.deliver.processes.system import EdgeSection, System
 from narrowcast.deliver.transport.dds.config import DdsSettings
 from narrowcast.plans.channels import api as channels
+from narrowcast.plans.channels.aggregation import PRICES, read_prices
+from system.test_runtime import running
 
 
 def test_a_receiver_pays_more_for_what_it_takes_than_for_what_its_middleware_drops() -> None:
@@ -34,3 +50,92 @@ def test_the_command_measures_here_when_given_no_table(tmp_path: Path) -> None:
     assert json.loads(ran.stdout)["beta"] > 0
     again = CliRunner().invoke(app, ["calibrate", str(kept), "--h", "8", "--json"])
     assert json.loads(again.stdout)["alpha"] == json.loads(ran.stdout)["alpha"]
+
+
+def test_samples_of_a_running_system_are_what_was_sent_and_taken_between_two_looks() -> None:
+    seen = Receivers(every_s=2.0)
+    for second in range(8):
+        sent = {"group 0 messages": 100 * second, "group 1 messages": 40 * second}
+        packets = {"group 0 frames sent": 10 * second}
+        seen.take({"name": "source-0", "role": "source", "counts": sent, "carried": packets}, second)
+        edge = {"name": "e", "role": "edge", "groups": [0], "process": "p", "cpu": 0.01 * second, "started": 1.0}
+        arrived = {"counts": {"messages arrived": 30 * second}, "carried": {"group 0 frames": 2 * second}}
+        seen.take(edge | arrived, second + 0.5)
+    samples = seen.samples()
+    assert len(samples) == 3
+    for each in samples:
+        assert (each.accepted, each.discarded, each.cpu) == pytest.approx((30, 70, 0.01))
+        assert (each.accepted_packets, each.discarded_packets) == pytest.approx((2, 8))
+
+
+FLOWS = [f"f{k}" for k in range(4)]
+TAKEN = {"one": FLOWS[:1], "two": FLOWS[1:3], "three": FLOWS[1:]}
+
+
+def edges(local: System, stack: AsyncExitStack) -> None:
+    """A process for each, which takes some flows of the one group there is."""
+    for name, flows in TAKEN.items():
+        wanted = {name: f"s IN ({', '.join(map(repr, flows))})"}
+        mine = replace(local, nats="nats.url", edge=EdgeSection(name=name, out="out", subscriptions=wanted))
+        config = local.folder / f"{name}.toml"
+        config.write_text(mine.to_toml())
+        with (local.folder / f"{name}.log").open("wb") as log:
+            command = [sys.executable, "-m", "narrowcast.deliver.processes.roles", "edge", str(config)]
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        stack.callback(process.wait, 15)
+        stack.callback(process.terminate)
+
+
+async def vary(publisher: Connection, stop: asyncio.Event) -> None:
+    """Every three seconds other rates of each flow."""
+    rng, n = np.random.default_rng(3), 0
+    while not stop.is_set():
+        rates, until = rng.choice([0, 200, 1500], 4), time.monotonic() + 3
+        while time.monotonic() < until and not stop.is_set():
+            flows = [flow for flow, rate in zip(FLOWS, rates.tolist(), strict=True) for _ in range(rate // 20)]
+            rng.shuffle(flows)
+            if flows:
+                await publisher.publish([{"s": flow, "n": n + k} for k, flow in enumerate(flows)])
+            n += len(flows)
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(300)
+def test_prices_come_from_the_counters_of_a_running_system_and_the_next_plan_has_them(tmp_path: Path) -> None:
+    pairs = [(FLOWS.index(flow), at) for at, flows in enumerate(TAKEN.values()) for flow in flows]
+    interest = nc.Interest.from_pairs(*zip(*pairs, strict=True), [1.0] * 4, flow_names=FLOWS, user_names=[*TAKEN])
+    nc.plan(nc.Demand(interest, key=("s",)), groups=1, sessions=4).save(tmp_path / "plan")
+    local = local_system(tmp_path / "data", tmp_path / "plan", key=("s",), multicast=DdsSettings(domain=97))
+    found: list[subprocess.CompletedProcess[str]] = []
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(running(local, sync="2m"))
+            publisher = await stack.enter_async_context(connect(local.folder))
+            edges(local, stack)
+            stop = asyncio.Event()
+            publishing = asyncio.ensure_future(vary(publisher, stop))
+            await asyncio.sleep(15)
+            command = [sys.executable, "-m", "narrowcast.cli", "calibrate", "--system", str(local.folder)]
+            command += ["--seconds", "2", "--json", "--out", str(tmp_path / "samples.csv")]
+            found.append(await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=120))
+            stop.set()
+            await publishing
+
+    asyncio.run(run())
+    print((tmp_path / "samples.csv").read_text())
+    assert found[0].returncode == 0, found[0].stderr
+    fit = json.loads(found[0].stdout)
+    print(fit)
+    assert fit["unexplained"] < 0.5
+    assert fit["beta"] > 0
+    pq.write_table(pa.table({"flow": FLOWS, "rate": [1.0] * 4}), tmp_path / "flows.parquet")
+    wishes = {"flow": [FLOWS[f] for f, _ in pairs], "subscriber": [[*TAKEN][u] for _, u in pairs]}
+    pq.write_table(pa.table(wishes), tmp_path / "interest.parquet")
+    tables = [str(tmp_path / f"{name}.parquet") for name in ("flows", "interest")]
+    with_prices = ["--key", "s", "--prices", str(local.folder / PRICES), "--out", str(tmp_path / "next")]
+    made = CliRunner().invoke(app, ["plan", "channels", *tables, *with_prices])
+    assert made.exit_code == 0, made.output
+    after = nc.load(tmp_path / "next").parameters
+    assert (after["alpha"], after["beta"]) == pytest.approx(read_prices(local.folder / PRICES))

@@ -23,6 +23,9 @@ from narrowcast.deliver.processes.planner import base_of
 from narrowcast.errors import NarrowcastError, TransportError
 from narrowcast.model import snapshot as snapshots
 from narrowcast.model.demand import Demand
+from narrowcast.model.plan import Plan
+from narrowcast.plans.channels.aggregation import read_prices
+from narrowcast.plans.channels.result import ChannelsPlan
 from narrowcast.plans.kinds import kind_of
 from narrowcast.plans.verbs import load
 from narrowcast.profiles.parsed import parsed
@@ -126,11 +129,19 @@ class Live:
         accepted = self.offers.accepted
         number = 0 if accepted is None else accepted["number"]
         if self._loop is None or number != self._in_force:
-            plan = load(self.settings.plan if accepted is None else accepted["folder"])
+            plan = self._priced(load(self.settings.plan if accepted is None else accepted["folder"]))
             present = kind_of(plan.kind).replan.continued(plan, demand)
             self._loop = Loop(present, self.settings.policy, installed=plan)
             self._in_force = number
         return self._loop
+
+    def _priced(self, plan: Plan) -> Plan:
+        """With the prices that were measured on this system, where it is of a kind that they are for."""
+        path = self.settings.prices
+        if path is None or not path.exists() or not isinstance(plan, ChannelsPlan) or plan.weights is not None:
+            return plan
+        alpha, beta = read_prices(path)
+        return replace(plan, parameters={**plan.parameters, "alpha": alpha, "beta": beta})
 
     # For people to look at.
 

@@ -11,6 +11,7 @@ from narrowcast.adapt.statistics import NO_KEY, Followed
 from narrowcast.deliver.processes.system import System
 from narrowcast.errors import InputError
 from narrowcast.model.folder import plan_key
+from narrowcast.plans.channels.aggregation import PRICES
 
 # Settings of the policy by their names in the file.
 POLICY = {
@@ -32,6 +33,7 @@ class AdaptSettings:
     policy: Policy
     snapshots: Path | None = None
     patience_s: float = 60.0
+    prices: Path | None = None  # measured ones, if there are some
 
 
 def settings_of(system: System, *, snapshots: Path | None = None) -> AdaptSettings:
@@ -48,4 +50,4 @@ def settings_of(system: System, *, snapshots: Path | None = None) -> AdaptSettin
     followed = Followed(system.url, system.system, key, folder / "statistics", schema=mine.schema, **timed)
     policy = {to: value for name, to in POLICY.items() if (value := getattr(mine, name)) is not None}
     where = snapshots or (system.path(mine.snapshots) if mine.snapshots else None)
-    return AdaptSettings(system.plan, folder, followed, Policy(**policy), where)
+    return AdaptSettings(system.plan, folder, followed, Policy(**policy), where, prices=system.path(PRICES))

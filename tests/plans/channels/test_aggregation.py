@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import narrowcast as nc
+from narrowcast.errors import InputError
+from narrowcast.plans.channels.aggregation import calibrate_running, read_prices, write_prices
 from narrowcast.plans.channels.api import Aggregation, calibrate
 
 PRICE = st.floats(0.01, 5)
@@ -50,3 +54,49 @@ def test_measurements_that_cannot_tell_the_prices_apart_are_refused() -> None:
         calibrate([1, 2], [1, 0], [3.0, 6.0], h=0.5)
     with pytest.raises(nc.errors.InputError, match=r"messages per packet, must be at least 1, got 0$"):
         Aggregation(1, 1, 1, 1).at(0)
+
+
+def watched(n: int, noise: float, seed: int = 0) -> tuple[list[np.ndarray], list[str]]:
+    """Three receivers, each with a constant; in a group a message costs 2 and a packet 3, in a session 5 and 7."""
+    rng = np.random.default_rng(seed)
+    taken, passed = rng.uniform(0, 100, n), rng.uniform(0, 100, n)
+    packets = taken / rng.uniform(2, 6, n), passed / rng.uniform(2, 6, n)
+    own = np.arange(n) % 3
+    spent = 400.0 * own + 2 * (taken + passed) + 3 * sum(packets) + 5 * taken + 7 * packets[0]
+    spent += noise * rng.standard_normal(n)
+    return [taken, passed, *packets, spent - spent.min()], [f"r{k}" for k in own]
+
+
+def test_prices_of_a_running_system_are_found_whatever_receivers_do_besides() -> None:
+    columns, whose = watched(90, noise=20.0)
+    found = calibrate_running(*columns, whose)
+    assert found.alpha == pytest.approx(2 + 3 / found.h, abs=4 * found.errors[0])
+    assert found.beta == pytest.approx(5 + 7 / found.h, abs=4 * found.errors[1])
+    assert 0 < found.unexplained < 0.05
+
+
+def test_a_running_system_that_does_not_tell_its_prices_is_refused() -> None:
+    (taken, passed, some, others, spent), whose = watched(90, noise=20.0)
+    with pytest.raises(InputError, match="at least 12, got 11"):
+        calibrate_running(*(column[:11] for column in (taken, passed, some, others, spent)), whose[:11])
+    with pytest.raises(InputError, match="is unexplained"):
+        calibrate_running(taken, passed, some, others, np.random.default_rng(1).permutation(spent), whose)
+    with pytest.raises(InputError, match="tell alpha from beta"):
+        calibrate_running(taken, 2 * taken, some, 2 * some, 9 * taken + some, whose)
+    nearly = 2 * taken + np.random.default_rng(2).normal(0, 0.1, 90).clip(0)
+    with pytest.raises(InputError, match="tell alpha from beta"):
+        calibrate_running(
+            taken, nearly, taken / 3, nearly / 3, 9 * taken + np.random.default_rng(3).normal(40, 9, 90), whose
+        )
+
+
+def test_prices_in_a_file_are_read_back_as_shares_of_what_both_cost_by_default(tmp_path: Path) -> None:
+    columns, whose = watched(60, noise=0.0)
+    found = calibrate_running(*columns, whose)
+    write_prices(found, tmp_path / "prices.json")
+    both = found.alpha + found.beta
+    assert read_prices(tmp_path / "prices.json") == pytest.approx((2 * found.alpha / both, 2 * found.beta / both))
+    for text in ("", "{}", '{"alpha": 0, "beta": 0}', '{"alpha": -1, "beta": 2}', '{"alpha": NaN, "beta": 2}'):
+        (tmp_path / "bad.json").write_text(text)
+        with pytest.raises(InputError, match=r"bad\.json"):
+            read_prices(tmp_path / "bad.json")

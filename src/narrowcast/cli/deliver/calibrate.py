@@ -9,9 +9,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from narrowcast.cli.deliver.running import INTERFACE
-from narrowcast.cli.output import AsJson, output, print_json, progress, table
+from narrowcast.cli.deliver.running import INTERFACE, SYSTEM
+from narrowcast.cli.output import AsJson, output, print_json, progress, table, working
 from narrowcast.errors import InputError
+
+LOOKS = 20  # at each receiver of a running system
 
 
 def calibrate(
@@ -21,7 +23,14 @@ def calibrate(
     ] = None,
     seconds: Annotated[float, typer.Option(min=0.2, help="Seconds that each measurement on this host takes.")] = 2.0,
     interface: Annotated[str, typer.Option(envvar=INTERFACE, help="The network interface for multicast.")] = "lo",
-    out: Annotated[Path | None, typer.Option(help="Write the measurements made on this host to this CSV file.")] = None,
+    system: Annotated[
+        Path | None,
+        typer.Option(
+            envvar=SYSTEM,
+            help="Watch the receivers of the running system in this folder, 20 measurements long. A table goes first.",
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the measurements that were made to this CSV file.")] = None,
     h: Annotated[float, typer.Option(min=1, help="Messages per packet (h) that alpha and beta are for.")] = 1.0,
     json: AsJson = False,
 ) -> None:
@@ -31,12 +40,21 @@ def calibrate(
     group, with `h` messages per packet, and spends `cpu`. Rows must differ in their mix to tell alpha from beta.
     Without a table a receiver is started here and its CPU measured under several mixes of multicast.
 
+    With --system the edges of a running system are watched: what they take of their groups, what they pass by, and
+    their CPU. Prices that fit go to prices.json in its folder, where `adapt` finds them for its next plan; a fit that
+    leaves half of the CPU unexplained, or cannot tell alpha from beta, is refused.
+
     Examples:
 
         narrowcast calibrate measurements.csv --h 8
 
         narrowcast calibrate --h 8 --out this-machine.csv
+
+        narrowcast calibrate --system .narrowcast --seconds 3
     """
+    if system is not None and measurements is None:
+        _of_running(system, seconds, out, json)
+        return
     from narrowcast.model.tables import read_table
     from narrowcast.plans.channels import api as channels
 
@@ -59,10 +77,58 @@ def calibrate(
     output.print(f"Use them: narrowcast plan channels … --alpha {alpha:.4g} --beta {beta:.4g}")
 
 
+def _of_running(system: Path, seconds: float, out: Path | None, json: bool) -> None:
+    """The prices of the system that runs there, kept in its folder."""
+    from narrowcast.plans.channels.aggregation import PRICES, calibrate_running, write_prices
+
+    samples = _watched(system, seconds)
+    if out is not None:
+        _write(samples, out)
+    names = ("accepted", "discarded", "accepted_packets", "discarded_packets", "cpu", "process")
+    fit = calibrate_running(*([getattr(each, name) for each in samples] for name in names))
+    write_prices(fit, system / PRICES)
+    if json:
+        print_json(asdict(fit))
+        return
+    errors = [f"± {error:.1e}" for error in fit.errors]
+    found: list[tuple[str, object, str]] = [
+        ("alpha, µs", f"{fit.alpha * 1e6:.2f}", errors[0]),
+        ("beta, µs", f"{fit.beta * 1e6:.2f}", errors[1]),
+        ("left unexplained", f"{fit.unexplained:.1%}", f"{fit.n_samples} samples"),
+    ]
+    output.print(
+        table(f"Prices per message at h = {fit.h:.1f}", ("", "value", "error"), found, numbers=("value", "error"))
+    )
+    output.print(f"adapt uses them from now on; by hand: narrowcast plan channels … --prices {system / PRICES}")
+
+
+def _watched(system: Path, seconds: float) -> Any:
+    import asyncio
+
+    from narrowcast.deliver.processes.backbone import backbone, url_of
+    from narrowcast.deliver.processes.calibration import watch
+
+    async def run() -> Any:
+        base = await backbone(url_of(system), name="calibrate")
+        try:
+            return await watch(base, (LOOKS + 1) * seconds, seconds)
+        finally:
+            await base.close()
+
+    with working("watching the receivers"):
+        return asyncio.run(run())
+
+
+def _write(rows: Any, out: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.csv
+
+    pyarrow.csv.write_csv(pa.Table.from_pylist([asdict(row) for row in rows]), out)
+
+
 def _measured(seconds: float, interface: str, out: Path | None) -> Any:
     """The CPU of a receiver on this machine, as the table that a user would bring."""
     import pyarrow as pa
-    import pyarrow.csv
 
     from narrowcast.deliver.processes.calibration import measure
     from narrowcast.deliver.processes.preflight import check_engines, check_multicast, refuse
@@ -80,5 +146,5 @@ def _measured(seconds: float, interface: str, out: Path | None) -> Any:
         )
     rows = pa.Table.from_pylist([asdict(sample) for sample in found])
     if out is not None:
-        pyarrow.csv.write_csv(rows, out)
+        _write(found, out)
     return rows

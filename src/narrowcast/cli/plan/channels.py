@@ -50,6 +50,9 @@ def channels(
     ] = ChannelMethod.search,
     alpha: Annotated[float, typer.Option(min=0, help="Cost to a subscriber per message of its groups.")] = 1.0,
     beta: Annotated[float, typer.Option(min=0, help="Cost to a subscriber per message of its sessions.")] = 1.0,
+    prices: Annotated[
+        Path | None, typer.Option(help="Take alpha and beta from this file of `calibrate --system`.")
+    ] = None,
     time_limit: Annotated[float | None, typer.Option(min=0.1, help="Stop searching after this many seconds.")] = None,
     joins_per_subscriber: Annotated[
         int | None, typer.Option(min=1, help="The most groups that a subscriber may join; Linux allows 20 per socket.")
@@ -94,6 +97,8 @@ def channels(
     from narrowcast.plans.channels.result import ChannelsPlan
     from narrowcast.plans.verbs import load
 
+    if prices is not None:
+        alpha, beta = _measured_prices(prices, alpha, beta)
     bound = any(value is not None for value in (joins_per_subscriber, rate_per_group, pin, apart))
     flows_at, interest_at = tables_of(demand, interest)
     if master is not None or too_large(interest_at):
@@ -196,3 +201,11 @@ def ways_table(waste: float, baselines: Any) -> Any:
     ]
     columns = ("way", "waste", "sent", "")
     return table("Against the other ways", columns, rows, numbers=columns[1:3])
+
+
+def _measured_prices(path: Path, alpha: float, beta: float) -> tuple[float, float]:
+    from narrowcast.plans.channels.aggregation import read_prices
+
+    if (alpha, beta) != (1.0, 1.0):
+        raise InputError("give --prices or --alpha and --beta, not both", name="prices")
+    return read_prices(path)

@@ -3,18 +3,27 @@
 A receiver in a process of its own takes one session of a group. Messages of that session it decodes and sorts
 by flow; those of another session in the same group, which somebody else takes, stop in the middleware. From its CPU
 under several rates of both, with h messages in a frame, `channels.calibrate` fits α(h) and β(h) (Tock et al., §5.2).
+
+In a running system receivers are watched instead (`Receivers`). An edge says how many messages arrived and which groups
+it joined, sources say how many they sent to each group: what was sent to a joined group and did not arrive is of
+a session that the edge does not take.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import multiprocessing
+import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
+from narrowcast.deliver.processes.backbone import Backbone
 from narrowcast.deliver.transport import Multicast
 from narrowcast.deliver.transport.dds.config import DdsSettings
 from narrowcast.deliver.wire import Carried, Frame, decode, encode, end_of
@@ -24,6 +33,7 @@ TAKEN, OTHER = Multicast(0, 0), Multicast(0, 1)
 MIXES = ((1.0, 0.0), (0.0, 1.0), (0.5, 0.5), (0.25, 0.75))
 STEP_S = 0.01
 FLOWS = 8
+GROUP_MESSAGES, GROUP_SENT = re.compile(r"group (\d+) messages"), re.compile(r"group (\d+) frames sent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,3 +177,94 @@ async def _receiving(pipe: Connection, settings: DdsSettings, session: Multicast
         assert asked == "count"
         pipe.send((time.process_time(), counts["frames"]))
     await carrier.close()
+
+
+# In a running system.
+
+KINDS = ("messages", "packets")
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverSample:
+    """One process over a while: messages and packets a second that it took and passed by, CPU seconds per second."""
+
+    process: str
+    accepted: float
+    discarded: float
+    accepted_packets: float
+    discarded_packets: float
+    cpu: float
+
+
+@dataclass
+class Receivers:
+    """Snapshots of every process as they come in, and samples of `every_s` seconds."""
+
+    every_s: float = 2.0
+    _sent: dict[str, list[tuple[float, dict[str, dict[int, int]]]]] = field(default_factory=dict)  # by source
+    _edges: dict[str, list[tuple[float, dict[str, Any]]]] = field(default_factory=dict)
+
+    def take(self, told: Mapping[str, Any], now: float) -> None:
+        """What a process has just told."""
+        counts, carried = told["counts"], told["carried"]
+        if told["role"] == "source":
+            sent = {"messages": _by_group(counts, GROUP_MESSAGES), "packets": _by_group(carried, GROUP_SENT)}
+            self._sent.setdefault(told["name"], []).append((now, sent))
+        elif told["role"] == "edge" and "cpu" in told:
+            kept = {name: told.get(name) for name in ("process", "cpu", "groups", "started")}
+            kept["messages"] = counts.get("messages arrived", 0) - counts.get("came by unicast", 0)
+            kept["packets"] = sum(carried.get(f"group {group} frames", 0) for group in told.get("groups", ()))
+            self._edges.setdefault(told["name"], []).append((now, kept))
+
+    def samples(self) -> list[ReceiverSample]:
+        """What was seen, receiver by receiver; not while one joined, left or started again."""
+        found = [each for edge in self._edges.values() for each in self._of_edge(edge)]
+        edges_of = Counter(edge[-1][1]["process"] for edge in self._edges.values())
+        return [each for each in found if edges_of[each.process] == 1]  # of several nobody knows which one spent what
+
+    def _of_edge(self, told: list[tuple[float, dict[str, Any]]]) -> Iterable[ReceiverSample]:
+        start = 0
+        for end in range(1, len(told)):
+            (begun, before), (ended, after) = told[start], told[end]
+            same = all(before[name] == after[name] for name in ("process", "groups", "started"))
+            if same and ended - begun < self.every_s:
+                continue
+            start = end
+            if same and self._sources_cover(begun, ended):
+                took, passed = zip(*(self._shared(what, told[end], (begun, before)) for what in KINDS), strict=True)
+                seconds = ended - begun
+                rates = (took[0], passed[0], took[1], passed[1], after["cpu"] - before["cpu"])
+                yield ReceiverSample(after["process"], *(max(0.0, each) / seconds for each in rates))
+
+    def _shared(self, what: str, now: tuple[float, dict[str, Any]], then: tuple[float, dict[str, Any]]) -> Any:
+        """How many messages or packets were taken, and how many of those sent to the joined groups were not."""
+        took = now[1][what] - then[1][what]
+        sent = sum(self._sent_to(what, g, now[0]) - self._sent_to(what, g, then[0]) for g in now[1]["groups"])
+        return took, max(0.0, sent - took)
+
+    def _sources_cover(self, begun: float, ended: float) -> bool:
+        """Whether all sources were heard of before and after."""
+        return bool(self._sent) and all(told[0][0] <= begun <= ended <= told[-1][0] for told in self._sent.values())
+
+    def _sent_to(self, what: str, group: int, at: float) -> float:
+        """What was sent to a group by a time, in a straight line between what sources said."""
+        total = 0.0
+        for told in self._sent.values():
+            k = min(max(1, bisect_left(told, at, key=lambda each: each[0])), len(told) - 1)
+            (t0, before), (t1, after) = told[k - 1], told[k]
+            share = min(1.0, max(0.0, (at - t0) / (t1 - t0))) if t1 > t0 else 1.0
+            first, last = (each[what].get(group, 0) for each in (before, after))
+            total += first + share * (last - first)
+        return total
+
+
+def _by_group(counts: Mapping[str, int], name: re.Pattern[str]) -> dict[int, int]:
+    return {int(found[1]): n for each, n in counts.items() if (found := name.fullmatch(each))}
+
+
+async def watch(base: Backbone, seconds: float, every_s: float) -> list[ReceiverSample]:
+    """What the receivers of a running system do for so long."""
+    found, loop = Receivers(every_s), asyncio.get_running_loop()
+    await base.listen_statistics(lambda data: found.take(json.loads(data), loop.time()))
+    await asyncio.sleep(seconds)
+    return found.samples()

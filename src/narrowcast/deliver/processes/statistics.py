@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -35,6 +37,8 @@ def snapshot(driver: Driver) -> dict[str, Any]:
         "carried": carried,
         "started": STARTED,
         "at": time.monotonic(),
+        "process": f"{socket.gethostname()}-{os.getpid()}",
+        "cpu": time.process_time(),  # of all its parts
         "epoch": getattr(part, "epoch", {}).get("current", 0),
     }
     if isinstance(part, Edge):

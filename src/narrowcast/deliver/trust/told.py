@@ -14,7 +14,7 @@ from narrowcast.deliver.transport.nats.link import tokens
 
 MOST_BYTES = 1 << 20
 MOST_OF_ACCOUNT = 64 << 10
-FIELDS = {"name", "role", "counts", "carried", "started", "at", "epoch", "groups", "subscriptions"}
+FIELDS = {"name", "role", "counts", "carried", "started", "at", "epoch", "groups", "subscriptions", "process", "cpu"}
 
 
 def is_told_by(subject: str, data: bytes) -> bool:
@@ -47,7 +47,8 @@ def _is_edge(found: dict[str, Any]) -> bool:
     return (
         found.keys() <= FIELDS
         and found["role"] == "edge"
-        and all(_is_number(found.get(name, 0)) for name in ("started", "at", "epoch"))
+        and all(_is_number(found.get(name, 0)) for name in ("started", "at", "epoch", "cpu"))
+        and isinstance(found.get("process", ""), str)
         and isinstance(groups, list)
         and all(type(group) is int for group in groups)
         and isinstance(subscriptions, dict)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
 from narrowcast.errors import InputError
-from narrowcast.model.arrays import Floats, amounts
+from narrowcast.model.arrays import Floats, Ints, amounts
+
+PRICES = "prices.json"  # in the folder of a running system
+LEAST_SAMPLES = 12
+MOST_UNEXPLAINED = 0.5
+MOST_ERROR = 0.25  # of alpha and beta, beside their sum
+LOOSE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +70,109 @@ def calibrate(accepted: ArrayLike, discarded: ArrayLike, cpu: ArrayLike, h: Arra
     return Aggregation(a0, a1, b0, b1, float(np.sqrt(((fitted - load) ** 2).mean())) / mean if mean > 0 else 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class RunningPrices:
+    """α and β in CPU seconds of a receiver per message, at the `h` messages per packet that a running system had.
+
+    `unexplained`: the share of the variance of CPU that the fit leaves on samples that it was not made from.
+    `errors` are the standard errors of α and β.
+    """
+
+    alpha: float
+    beta: float
+    h: float
+    unexplained: float
+    errors: tuple[float, float]
+    n_samples: int
+
+
+def calibrate_running(
+    accepted: ArrayLike,
+    discarded: ArrayLike,
+    accepted_packets: ArrayLike,
+    discarded_packets: ArrayLike,
+    cpu: ArrayLike,
+    receivers: Sequence[str],
+) -> RunningPrices:
+    """Fit α and β to what receivers of a running system took, passed by and spent (Tock et al., §3.2, §5.2).
+
+    Each sample is one receiver over a while: rates of messages, and of the packets they came in, and `cpu`. Both have
+    a price in a group and one more in a session; whatever else a receiver spends is its own constant. Raises
+    InputError where the fit is none: too few samples, CPU that does not follow the traffic, or traffic that varied too
+    little to tell α from β.
+
+    >>> taken, passed = np.tile([1.0, 5, 3, 9], 4), np.repeat([8.0, 2, 4, 1], 4)
+    >>> spent = 7 + 2 * (taken + passed) + taken
+    >>> found = calibrate_running(taken, passed, taken / 2, passed / 2, spent, ["a"] * 16)
+    >>> round(found.alpha, 6), round(found.beta, 6), found.h, found.unexplained < 1e-9
+    (2.0, 1.0, 2.0, True)
+    """
+    theta1 = amounts("accepted", accepted)
+    given = {"discarded": discarded, "accepted_packets": accepted_packets, "discarded_packets": discarded_packets}
+    theta2, packets1, packets2, load = (amounts(n, v, theta1.size) for n, v in ({**given, "cpu": cpu}).items())
+    if theta1.size < LEAST_SAMPLES:
+        raise InputError(
+            f"samples must be at least {LEAST_SAMPLES}, got {theta1.size}", name="samples", hint="watch for longer"
+        )
+    whose = np.unique(np.asarray(receivers), return_inverse=True)[1]
+    design = _from_mean(np.column_stack([theta1 + theta2, packets1 + packets2, theta1, packets1]), whose)
+    spent = _from_mean(load[:, None], whose)[:, 0]
+    unexplained = _left_on_others(design, spent)
+    if not unexplained <= MOST_UNEXPLAINED:
+        raise InputError(
+            f"the CPU of receivers must follow their traffic, but {min(unexplained, 1):.0%} of it is unexplained",
+            name="cpu",
+            hint="watch for longer, under traffic that varies, on hosts that do little else",
+        )
+    h = float((theta1 + theta2).sum() / max((packets1 + packets2).sum(), 1e-12))
+    part = nnls(design, spent)[0]
+    alpha, beta = float(part[0] + part[1] / h), float(part[2] + part[3] / h)
+    errors = _errors(design, spent - design @ part, theta1.size - 4 - int(whose.max()) - 1, h)
+    if max(errors) > MOST_ERROR * (alpha + beta):
+        raise InputError(
+            "traffic must vary to tell alpha from beta, but receivers took much the same share of it all the time",
+            name="accepted",
+            hint="watch for longer, or more receivers that take different sessions of a group",
+        )
+    return RunningPrices(alpha, beta, h, unexplained, errors, theta1.size)
+
+
+def _errors(design: Floats, left: Floats, free: int, h: float) -> tuple[float, float]:
+    """Standard errors of α and β at h: how far each may go while CPU is explained as well. Infinite if as far as one
+    likes."""
+    noise = float((left**2).sum()) / max(1, free)
+    size = np.linalg.norm(design, axis=0)
+    scaled = design / np.where(size > 0, size, 1.0)
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    found = []
+    for at in (0, 2):
+        way = np.zeros(4)
+        way[at : at + 2] = np.array([1.0, 1 / h]) / np.where(size[at : at + 2] > 0, size[at : at + 2], np.nan)
+        along = (vectors.T @ way) ** 2
+        loose = values < LOOSE
+        free_to_go = bool(np.isnan(along).any()) or along[loose].sum() > LOOSE * along.sum()
+        found.append(float("inf") if free_to_go else float(np.sqrt(noise * (along[~loose] / values[~loose]).sum())))
+    return found[0], found[1]
+
+
+def _from_mean(values: Floats, whose: Ints) -> Floats:
+    """Less the mean of each receiver."""
+    count = np.bincount(whose)
+    means = np.column_stack([np.bincount(whose, column) / count for column in values.T])
+    found: Floats = values - means[whose]
+    return found
+
+
+def _left_on_others(design: Floats, spent: Floats) -> float:
+    """The share of the variance that a fit to every other sample leaves on those between, both ways."""
+    odd = np.arange(spent.size) % 2 == 1
+    left = 0.0
+    for train in (odd, ~odd):
+        left += float(((spent[~train] - design[~train] @ nnls(design[train], spent[train])[0]) ** 2).sum())
+    total = float((spent**2).sum())
+    return left / total if total > 0 else 1.0
+
+
 def _two_prices(design: Floats, load: Floats, h: float) -> Floats:
     if np.linalg.matrix_rank(design) < 2:
         raise InputError(
@@ -76,3 +189,27 @@ def _over_h(factors: Floats, prices: Floats) -> tuple[float, float]:
         return float(prices[0]), 0.0
     part, packet = nnls(np.column_stack([np.ones(factors.size), 1 / factors]), prices)[0]
     return float(part), float(packet)
+
+
+# In a file: what `calibrate --system` writes and the next plan reads.
+
+
+def write_prices(fit: RunningPrices, path: Path) -> None:
+    """Whole or not at all: somebody may be reading."""
+    half = path.with_suffix(".part")
+    half.write_text(json.dumps(asdict(fit), indent=2) + "\n", encoding="utf-8")
+    half.replace(path)
+
+
+def read_prices(path: Path) -> tuple[float, float]:
+    """(α, β) with α + β = 2, as by default; only their ratio decides about a plan."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        alpha, beta = float(found["alpha"]), float(found["beta"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path}: no prices here: {error}", name="prices", hint="narrowcast calibrate --system"
+        ) from None
+    if not (alpha >= 0 and beta >= 0 and alpha + beta > 0 and isfinite(alpha + beta)):
+        raise InputError(f"{path}: alpha and beta must be above 0, got {alpha} and {beta}", name="prices")
+    return 2 * alpha / (alpha + beta), 2 * beta / (alpha + beta)
