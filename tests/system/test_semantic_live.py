@@ -21,6 +21,8 @@ from narrowcast.deliver.processes.backbone import Backbone, backbone
 from narrowcast.deliver.processes.supervise import brokers_of, local_system
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.testing.history import History, check
+from narrowcast.workloads.overlay import overlay
+from narrowcast.workloads.overlay_clients import overlay_clients
 from system.test_runtime import in_log, point, running
 
 BROKERS, KNOWN, PEOPLE, BATCH = 8, 6, 24, 240
@@ -165,3 +167,69 @@ def test_newcomers_have_channels_within_five_seconds_and_all_of_it_travels_as_pr
     assert waited[0] <= 5.0
     assert share >= 0.95
     assert abs(carried / price - 1) <= 0.05
+
+
+CLIENTS, SENT = 400, 300
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("method", ["search", "semcast", "semcast-broker", "merge"])
+def test_four_hundred_clients_with_overlapping_profiles_get_everything_by_channels(tmp_path: Path, method: str) -> None:
+    """SemCast at overlap .3: planned, checked, up and delivered."""
+    net = overlay(30, seed=1)
+    made = overlay_clients(net, CLIENTS, overlap=0.3, messages=1500, seed=1)
+    plan = nc.semantic.plan(net, made.profiles, made.clients, made.messages, made.sources, method).save(tmp_path / "p")
+    assert nc.check(tmp_path / "p").sound
+    rows = [{"reading": n * 617_033 % 1_000_000, "n": n} for n in range(SENT)]
+    matched = nc.Matcher(made.profiles).match(pa.Table.from_pylist(rows))
+    wanted: dict[int, list[int]] = {}
+    for row, profile in zip(*(each.tolist() for each in matched), strict=True):
+        wanted.setdefault(profile, []).append(row)
+    names, newcomer = plan.broker_names, list[float]()
+
+    async def collected(subscription: Subscription, expected: list[int]) -> bool:
+        found: list[int] = []
+        async for batch in subscription:
+            assert batch.gap is None
+            found += [row["n"] for row in batch]
+            if len(found) >= len(expected):
+                break
+        return found == expected
+
+    async def run(folder: Path) -> tuple[list[bool], Counter[str], float]:
+        async with AsyncExitStack() as stack:
+            publisher = await stack.enter_async_context(nc.connect(folder))
+            at = sorted({names[g] for _, g in made.clients.tolist()})
+            edges = {g: await stack.enter_async_context(nc.connect(folder, gateway=g)) for g in at}
+            begun = time.monotonic()
+            asked = [
+                (edges[names[g]].subscribe(made.profiles[p], name=f"c{k}"), wanted.get(p, []))
+                for k, (p, g) in enumerate(made.clients.tolist())
+            ]
+            await asyncio.gather(*(subscription.ready(60) for subscription, _ in asked))
+            await asyncio.wait_for(in_force([*edges.values()]), 120)
+            waited = time.monotonic() - begun
+            waiting = [asyncio.ensure_future(collected(each, expected)) for each, expected in asked if expected]
+            for low in range(0, SENT, 20):
+                await publisher.publish(rows[low : low + 20])
+                await asyncio.sleep(0.1)
+            got = await asyncio.wait_for(asyncio.gather(*waiting), 120)
+            stranger = next(name for name in names if name not in edges)  # a broker that the plan knows no client at
+            edges[stranger] = await stack.enter_async_context(nc.connect(folder, gateway=stranger))
+            begun = time.monotonic()
+            await edges[stranger].subscribe("reading BETWEEN 100 AND 90000", name="newcomer").ready(30)
+            await asyncio.wait_for(in_force([*edges.values()]), 60)
+            newcomer.append(time.monotonic() - begun)
+            return got, sum((Counter(edge.ways) for edge in edges.values()), Counter()), waited
+
+    with nc.up(tmp_path / "p", multicast=False, sync="2m") as system:
+        got, ways, waited = asyncio.run(run(system.folder))
+    share = ways["channel"] / ways.total()
+    print(
+        f"{method}: {plan.n_channels} channels, {share:.1%} of {ways.total()} by channels, there after {waited:.1f} s"
+    )
+    print(f"a newcomer at a broker without clients has its channel after {newcomer[0]:.1f} s")
+    assert all(got)
+    assert newcomer[0] <= 5.0
+    assert share >= 0.95
