@@ -58,9 +58,12 @@ def test_measure_writes_a_folder_and_says_what_is_in_it(tmp_path: Path) -> None:
         ),
         (("measure", "log", "--out", "out", "--grid", "prise"), "grid must be columns of the messages, got 'prise'"),
         (("measure", "log", "--out", "out"), "nothing can be measured from messages alone"),
-        (("measure", "log", "--out", "s3a://b/out"), "out must be a folder on this machine, got s3a://b/out"),
-        (("replay", "plan", "m.csv", "--interest", "i.csv", "--out", "hdfs://h/o"), "on this machine, got hdfs://h/o"),
-        (("answer", "q.csv", "t.csv", "--out", "gs://b/o"), "out must be a folder on this machine, got gs://b/o"),
+        (
+            ("measure", "log", "--out", "ftp://b/out"),
+            "out must be a folder, or a URL of s3, s3a, gs, hdfs, file, got ftp",
+        ),
+        (("replay", "plan", "m.csv", "--interest", "i.csv", "--out", "ftp://h/o"), "hdfs, file, got ftp://h/o"),
+        (("answer", "q.csv", "t.csv", "--out", "ftp://b/o"), "out must be a folder, or a URL of s3, s3a"),
     ],
 )
 def test_what_cannot_be_used_is_said_in_one_line_before_spark_starts(

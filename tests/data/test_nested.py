@@ -100,8 +100,8 @@ def test_records_of_kafka_are_messages_and_say_where_they_stood(spark: Any, tmp_
 
 @pytest.mark.spark
 def test_a_file_system_that_spark_lacks_is_named(spark: Any) -> None:
-    with pytest.raises(InputError, match=r"s3a://bucket/log: cannot be read: this Spark has no file system for it"):
-        nc.measure("s3a://bucket/log", WISHES, key="symbol", spark=spark)
+    with pytest.raises(InputError, match=r"oss://bucket/log: cannot be read: this Spark has no file system for it"):
+        nc.measure("oss://bucket/log", WISHES, key="symbol", spark=spark)
 
 
 @pytest.mark.spark

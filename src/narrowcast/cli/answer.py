@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ from narrowcast.cli.arguments import columns
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table
 from narrowcast.cli.plan.common import Strict
 from narrowcast.cli.plan.queries import Attributes, QueryMethod, QueryProcedure
-from narrowcast.cli.spark import Conf, Explain, Master, Memory, Overwrite, running, say
+from narrowcast.cli.spark import Conf, Explain, Master, Memory, Out, Overwrite, as_given, near, running, say
 from narrowcast.errors import InputError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def answer(
     data: Annotated[
         str, typer.Argument(metavar="TABLE", help="The data to query: Parquet, CSV, JSON lines or a Spark table.")
     ],
-    out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet.")],
+    out: Out,
     plan: Annotated[
         Path | None,
         typer.Option(help="A queries plan: its sets are kept, new queries join them. Default: plan for this table."),
@@ -67,10 +68,10 @@ def answer(
     """
     from narrowcast.data.answer.answer import Merging
     from narrowcast.data.answer.answer import answer as run
+    from narrowcast.model.stores import destination
     from narrowcast.model.tables import local_path
     from narrowcast.plans.queries.api import Constants
 
-    out = local_path(out, "out")
     incremental = None if incremental is None else local_path(incremental, "incremental")
     prices = {name: value for name, value in (("km", km), ("kt", kt), ("ku", ku), ("ka", ka)) if value is not None}
     followed = None
@@ -79,23 +80,28 @@ def answer(
         followed = _followed(plan, [name for name, value in chosen.items() if value is not None])
     ways = (method or QueryMethod.pair).value, (procedure or QueryProcedure.rectangle).value
     merging = Merging(columns(attributes), *ways, Constants(**prices), seed)
-    with running(master, memory, "answering", conf=conf) as (spark, report):
+    with ExitStack() as until:
+        place, replace = until.enter_context(destination(out, overwrite=overwrite))
+        asked = until.enter_context(near(queries, "queries"))
+        source = until.enter_context(near(data, "table", master, conf))
+        spark, report = until.enter_context(running(master, memory, "answering", conf=conf))
         result = run(
             spark,
-            queries,
-            data,
-            out,
+            asked,
+            source,
+            place,
             merging,
             plan=followed,
             incremental=incremental,
             strict=strict,
-            overwrite=overwrite,
+            overwrite=replace,
             explain=say if explain else None,
             progress=report,
         )
+    target = as_given(out)
     if result.set_aside:
         notes.print(
-            f"[yellow]{result.set_aside:,} bad rows set aside[/], see {out}/*quarantine.parquet", soft_wrap=True
+            f"[yellow]{result.set_aside:,} bad rows set aside[/], see {target}/*quarantine.parquet", soft_wrap=True
         )
     told = {
         "queries": result.queries,
@@ -106,10 +112,10 @@ def answer(
     }
     if json:
         steps = [{"step": s.table, "rows": s.rows, "seconds": s.seconds} for s in result.steps]
-        print_json(told | {"steps": steps, "folder": out})
+        print_json(told | {"steps": steps, "folder": target})
         return
     rows = [(name.replace("_", " "), value) for name, value in told.items()]
-    output.print(table(f"Answered in {out}", ("", "count"), rows, numbers=("count",)))
+    output.print(table(f"Answered in {target}", ("", "count"), rows, numbers=("count",)))
 
 
 def _followed(folder: Path, also: list[str]) -> QueriesPlan:

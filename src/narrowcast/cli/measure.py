@@ -11,15 +11,18 @@ import typer
 
 from narrowcast.cli.arguments import columns
 from narrowcast.cli.output import AsJson, notes, output, print_json, table
-from narrowcast.cli.spark import Conf, Explain, Master, Memory, Overwrite, running, say, types
+from narrowcast.cli.spark import Conf, Explain, Master, Memory, Out, Overwrite, as_given, near, running, say, types
 from narrowcast.errors import InputError
 
 
 def measure(
     inputs: Annotated[
-        Path, typer.Argument(help="A folder with the input tables: messages.parquet, subscriptions.csv, flows.jsonl, …")
+        str,
+        typer.Argument(
+            help="A folder with the input tables: messages.parquet, subscriptions.csv, flows.jsonl, …; or its URL."
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet.")],
+    out: Out,
     key: Annotated[
         str | None,
         typer.Option(
@@ -67,55 +70,61 @@ def measure(
         narrowcast measure market --out measured --key symbol --half-life-s 600 --master spark://host:7077 --explain
 
         narrowcast measure market --out measured --master yarn --conf spark.executor.memory=4g
+
+        narrowcast measure s3://bucket/market --out s3://bucket/measured
     """
     from narrowcast.data.ingest.find import check_enough, find_inputs
     from narrowcast.data.ingest.here import clean_tables
     from narrowcast.data.ingest.key import check_known, chosen_key
     from narrowcast.data.statistics.match import Decay
     from narrowcast.data.statistics.measure import MeasureSettings, measure_folder
-    from narrowcast.model.tables import local_path
+    from narrowcast.model.stores import destination
 
     if classes and key is not None:
         raise InputError("--key and --classes cannot be used together", name="key", got=key)
-    out = local_path(out, "out")
     ignored: list[str] = []
-    found = find_inputs(inputs, ignored.append)
-    settings = MeasureSettings(
-        key=chosen_key(() if classes else columns(key), found.get("messages")),
-        decay=Decay(half_life_s, window_s),
-        overlap=overlap,
-        grid_attributes=columns(grid),
-        grid_cells=cells,
-        types=types(type),
-        strict=strict,
-    )
-    check_known(settings.types or (), found.get("messages"), "types")
-    check_known(settings.grid_attributes or (), found.get("messages"), "grid")
-    for line in ignored:
-        notes.print(line, soft_wrap=True, markup=False)
-    check_enough(found)
-    # Small tables are read while Spark starts.
-    with ThreadPoolExecutor(1) as aside:
-        clean = aside.submit(clean_tables, found)
-        with running(master, memory, "measuring", found.values(), conf) as (spark, report):
-            result = measure_folder(
-                spark,
-                found,
-                out,
-                settings,
-                overwrite=overwrite,
-                explain=say if explain else None,
-                progress=report,
-                clean=clean.result(),
-            )
+    with near(inputs, "inputs", master, conf) as folder, destination(out, overwrite=overwrite) as (place, replace):
+        found = find_inputs(folder, ignored.append)
+        settings = MeasureSettings(
+            key=chosen_key(() if classes else columns(key), found.get("messages")),
+            decay=Decay(half_life_s, window_s),
+            overlap=overlap,
+            grid_attributes=columns(grid),
+            grid_cells=cells,
+            types=types(type),
+            strict=strict,
+        )
+        check_known(settings.types or (), found.get("messages"), "types")
+        check_known(settings.grid_attributes or (), found.get("messages"), "grid")
+        for line in ignored:
+            notes.print(line, soft_wrap=True, markup=False)
+        check_enough(found)
+        # Small tables are read while Spark starts.
+        with ThreadPoolExecutor(1) as aside:
+            clean = aside.submit(clean_tables, found)
+            with running(master, memory, "measuring", found.values(), conf) as (spark, report):
+                result = measure_folder(
+                    spark,
+                    found,
+                    place,
+                    settings,
+                    overwrite=replace,
+                    explain=say if explain else None,
+                    progress=report,
+                    clean=clean.result(),
+                )
+        bad = sum(result.set_aside.values())
+        some = bad_rows(place / "quarantine.parquet") if bad else []
+        made = [(s.table, s.rows) for s in result.steps if (place / f"{s.table}.parquet").is_file()]
+    target = as_given(out)
     for line in result.remarks:
         notes.print(line, soft_wrap=True, markup=False, style="yellow")
-    some = _say_bad(sum(result.set_aside.values()), out / "quarantine.parquet")
+    _say_bad(bad, some, f"{target}/quarantine.parquet")
     if json:
         steps = [{"table": s.table, "rows": s.rows, "seconds": s.seconds} for s in result.steps]
         print_json(
             {
-                "folder": out,
+                "folder": target,
                 "key": settings.key,
                 "rows_in": result.rows_in,
                 "set_aside": result.set_aside,
@@ -132,20 +141,17 @@ def measure(
         )
     rows = [(name, n, result.set_aside[name]) for name, n in result.rows_in.items()]
     output.print(table("Taken in", ("table", "rows", "set aside"), rows, numbers=("rows", "set aside")))
-    made = [(s.table, s.rows) for s in result.steps if (out / f"{s.table}.parquet").is_file()]
-    output.print(table(f"Written to {out}", ("table", "rows"), made, numbers=("rows",)))
+    output.print(table(f"Written to {target}", ("table", "rows"), made, numbers=("rows",)))
 
 
-def _say_bad(n: int, path: Path) -> list[dict[str, Any]]:
+def _say_bad(n: int, some: list[dict[str, Any]], place: str) -> None:
     """How many rows were set aside and where they are, with some of them."""
-    some = bad_rows(path) if n else []
     if n:
-        notes.print(f"[yellow]{n:,} bad rows set aside[/] in {path}", soft_wrap=True)
+        notes.print(f"[yellow]{n:,} bad rows set aside[/] in {place}", soft_wrap=True)
     for row in some:
         line = f"  {row['table']}, {Path(row['file']).name}, row {row['row']}: {row['reason']}"
         whole = f"; the row is {row['raw'][:200]}" if row["kind"] == "bad profile" else ""
         notes.print(line + whole, soft_wrap=True, markup=False)
-    return some
 
 
 def bad_rows(path: Path, each: int = 2) -> list[dict[str, Any]]:

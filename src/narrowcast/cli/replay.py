@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from narrowcast.cli.arguments import columns
 from narrowcast.cli.output import AsJson, output, print_json, table
-from narrowcast.cli.spark import Conf, Explain, Master, Memory, Overwrite, running, say
+from narrowcast.cli.spark import Conf, Explain, Master, Memory, Overwrite, as_given, near, running, say
 
 
 def replay(
@@ -20,7 +21,9 @@ def replay(
     ] = None,
     subscriptions: Annotated[Path | None, typer.Option(help="The subscriptions table: subscriber, profile.")] = None,
     interest: Annotated[Path | None, typer.Option(help="The interest table: subscriber, flow.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The folder for tables by group, link and subscriber.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for tables by group, link and subscriber, or its URL.")
+    ] = None,
     master: Master = "local[*]",
     memory: Memory = "1g",
     conf: Conf = None,
@@ -44,28 +47,38 @@ def replay(
     from narrowcast.data.ingest.key import check_known
     from narrowcast.data.planning.replay import check_replay
     from narrowcast.data.planning.replay import replay as run
-    from narrowcast.model.tables import local_path
+    from narrowcast.model.stores import destination
 
-    out = None if out is None else local_path(out, "out")
     made = columns(key) or ()
-    check_known(made, messages, "key")
-    read = [path for path in (messages, subscriptions, interest) if path is not None]
     check_replay(plan, made, subscriptions, interest)
-    with running(master, memory, "replaying", read, conf) as (spark, report):
+    with ExitStack() as until:
+        place, replace = (None, False)
+        if out is not None:
+            place, replace = until.enter_context(destination(out, overwrite=overwrite))
+        given = {"messages": messages, "subscriptions": subscriptions, "interest": interest}
+        read = {
+            name: until.enter_context(near(path, name, master, conf))
+            for name, path in given.items()
+            if path is not None
+        }
+        check_known(made, read["messages"], "key")
+        spark, report = until.enter_context(running(master, memory, "replaying", read.values(), conf))
         result = run(
             spark,
             plan,
-            messages,
+            read["messages"],
             key=made,
-            subscriptions=subscriptions,
-            interest=interest,
-            out=out,
-            overwrite=overwrite,
+            subscriptions=read.get("subscriptions"),
+            interest=read.get("interest"),
+            out=place,
+            overwrite=replace,
             explain=say if explain else None,
             progress=report,
         )
     if json:
-        print_json({"cost": result.cost, "predicted": result.predicted, "folder": out})
+        print_json(
+            {"cost": result.cost, "predicted": result.predicted, "folder": None if out is None else as_given(out)}
+        )
         return
     names = [*result.cost, *(n for n in result.predicted if n not in result.cost)]
     rows = [(n.replace("_", " "), result.cost.get(n, "-"), result.predicted.get(n, "-")) for n in names]

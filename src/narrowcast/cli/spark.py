@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,6 +36,9 @@ Memory = Annotated[
     str,
     typer.Option(envvar="NARROWCAST_MEMORY", help="Memory of Spark's driver, such as 4g; on local[…] of all Spark."),
 ]
+Out = Annotated[
+    Path, typer.Option(help="The folder to write, or its URL (s3://…, gs://…, hdfs://…); it must not exist yet.")
+]
 Explain = Annotated[bool, typer.Option("--explain", help="Print each step's rows and seconds as it is done.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result of the same name.")]
 
@@ -57,6 +60,31 @@ def running(
             yield spark, lambda done, total: bar.update(task, completed=done, total=total or None)
         finally:
             spark.stop()
+
+
+@contextmanager
+def near(place: str | Path, name: str, master: str = "local", conf: list[str] | None = None) -> Iterator[str | Path]:
+    """An input where Spark can read it: a copy on this machine of one elsewhere, if Spark runs here.
+
+    A Spark that was given packages of its own, and a cluster's, reads URLs by itself.
+    """
+    from narrowcast.model.stores import fetched, is_url, reachable
+
+    own = any(setting.startswith(("spark.jars", "spark.hadoop.fs.")) for setting in conf or ())
+    if not is_url(place) or not reachable(place) or own or not master.startswith("local"):
+        yield place
+        return
+    with ExitStack() as until:
+        with notes.status(f"fetching {name}"):
+            here = until.enter_context(fetched(place, name))
+        yield here
+
+
+def as_given(place: str | Path) -> str:
+    """A place as a person writes it: a Path has made one slash of two in a URL."""
+    from narrowcast.model.stores import as_url, is_url
+
+    return as_url(place) if is_url(place) else str(place)
 
 
 def say(step: TableStep) -> None:

@@ -18,6 +18,7 @@ from narrowcast.errors import InputError
 from narrowcast.model.demand import Demand
 from narrowcast.model.intake import read_measured
 from narrowcast.model.quarantine import Quarantine
+from narrowcast.model.stores import as_url, copy_of, destination, is_url, reachable
 from narrowcast.model.tables import as_table, local_path
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def measure(
     key : the attribute, or attributes, of a message that make its flow. None takes what the `manifest.json` beside
         the messages says; without one, and for (), flows are content classes: messages that the same profiles match
     tree : the multicast tree for a filters plan (node, parent); subscriptions then say the node each is at
-    out : the folder to write; None measures into a temporary one that lives as long as the demand
+    out : the folder to write, also as a URL (`s3://bucket/measured`; s3a, gs, hdfs, file); None measures into a
+        temporary one that lives as long as the demand
     spark : the session to work in, also one of Spark Connect; none of its settings is changed. None takes that of a
         Spark DataFrame, or the one of this process, which starts in some seconds and stays for the next call
     half_life_s, window_s : how selectivity and overlap weigh messages by age: half after so many seconds, none past
@@ -82,6 +84,23 @@ def measure(
         demand = nc.measure("messages.parquet", "subscriptions.parquet", tree="tree.parquet")
         plan = nc.plan(demand, "filters", k=15)
     """
+    if out is not None and is_url(out):
+        # Measured here, into a folder that lives as long as the demand, and put there when all is done.
+        with destination(out, overwrite=overwrite) as (half, _):
+            demand = measure(
+                messages,
+                subscriptions,
+                key,
+                tree=tree,
+                spark=spark,
+                half_life_s=half_life_s,
+                window_s=window_s,
+                overlap=overlap,
+                types=types,
+                strict=strict,
+            )
+            shutil.copytree(str(demand.folder), half)
+        return demand
     place = None if out is None else local_path(out, "out")
     chosen_types = attribute_types(types or {})
     given = {
@@ -165,7 +184,9 @@ def _sources(
         sources: dict[str, str | Path] = {}
         here: dict[str, str | Path] = {}
         for name, table in given.items():
-            if isinstance(table, str | Path):
+            if isinstance(table, str | Path) and _must_fetch(spark, table):
+                sources[name] = copy_of(str(table), Path(folder) / name, name)
+            elif isinstance(table, str | Path):
                 sources[name] = table
             elif _is_spark(table) or not is_local(spark):
                 table = table if _is_spark(table) else spark.createDataFrame(_in_us(table))
@@ -184,6 +205,13 @@ def _sources(
                 sources[name] = Path(folder) / f"{name}.parquet"
                 pq.write_table(_in_us(table), sources[name])
         yield sources, {**sources, **here}
+
+
+def _must_fetch(spark: SparkSession, table: str | Path) -> bool:
+    """Whether a table is on a file system that Arrow has, and Spark, which runs on this machine, has not."""
+    from narrowcast.data.spark.home import has_file_system, is_local
+
+    return is_url(table) and is_local(spark) and reachable(table) and not has_file_system(spark, as_url(table))
 
 
 def _in_us(table: pa.Table) -> pa.Table:

@@ -15,6 +15,7 @@ from narrowcast.model.demand import Demand
 from narrowcast.model.folder import fingerprint
 from narrowcast.model.interest import Interest
 from narrowcast.model.quarantine import Quarantine, Sieve
+from narrowcast.model.stores import whole_here
 from narrowcast.model.tables import find_table, key_beside, key_in, read_table
 from narrowcast.model.tree import Tree
 
@@ -22,9 +23,10 @@ from narrowcast.model.tree import Tree
 def read_measured(folder: str | Path, quarantine: Quarantine) -> Demand:
     """The demand in a folder that `measure` or `generate` wrote, with its flow key.
 
-    It has the tables flows and interest, as Parquet, CSV or JSON lines; bad rows go to the quarantine.
+    It has the tables flows and interest, as Parquet, CSV or JSON lines; bad rows go to the quarantine. A URL of a
+    folder that measure wrote is copied to this machine until the process ends.
     """
-    place = Path(folder)
+    place = whole_here(folder, "demand")
     if not place.is_dir():
         raise InputError(
             f"{place}: no such folder", name="demand", got=str(place), hint="narrowcast measure writes one"

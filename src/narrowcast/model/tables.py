@@ -243,13 +243,13 @@ def key_metadata(key: Sequence[str]) -> Mapping[str, str]:
 def key_in(schema: Any) -> tuple[str, ...] | None:
     """The flow key that an Arrow schema says; None if it says nothing of it."""
     text = (schema.metadata or {}).get(KEY.encode())
-    return None if text is None else _key(f'{{"key": {text.decode()}}}', f"the metadata {KEY}")
+    return None if text is None else key_said(f'{{"key": {text.decode()}}}', f"the metadata {KEY}")
 
 
 def key_beside(table: str | Path) -> tuple[str, ...] | None:
     """The flow key that the manifest beside a table says; None if there is none, or it says nothing of it."""
     path = Path(table).parent / MANIFEST
-    return _key(path.read_text(encoding="utf-8"), str(path)) if path.is_file() else None
+    return key_said(path.read_text(encoding="utf-8"), str(path)) if path.is_file() else None
 
 
 def key_of(table: str | Path) -> tuple[str, ...]:
@@ -261,7 +261,8 @@ def key_of(table: str | Path) -> tuple[str, ...]:
     return inside or key_beside(source) or ()
 
 
-def _key(text: str, source: str) -> tuple[str, ...] | None:
+def key_said(text: str, source: str) -> tuple[str, ...] | None:
+    """The flow key in the text of a manifest; None where it says nothing of it."""
     try:
         key = json.loads(text).get("key")
     except (ValueError, AttributeError) as error:

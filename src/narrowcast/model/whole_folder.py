@@ -30,7 +30,7 @@ def whole_folder(target: str | Path, *, marker: str, overwrite: bool = False) ->
     ['result']
     """
     place = Path(target).absolute()
-    _may_write(place, marker, overwrite)
+    may_write(place, marker, overwrite)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         _sweep(place)
@@ -47,7 +47,8 @@ def whole_folder(target: str | Path, *, marker: str, overwrite: bool = False) ->
         shutil.rmtree(half, ignore_errors=True)
 
 
-def _may_write(place: Path, marker: str, overwrite: bool) -> None:
+def may_write(place: Path, marker: str, overwrite: bool) -> None:
+    """Refuse a place where something else is, or an earlier result that may not be replaced."""
     if place.exists() and not place.is_dir():
         raise InputError(f"{place}: out must be a folder, got a file", name="out", got=str(place))
     if not place.exists() or not any(place.iterdir()):

@@ -25,8 +25,22 @@ Key = Annotated[
     typer.Option(help="The attributes that make a flow, as symbol or symbol,venue. Default: as the demand says."),
 ]
 Picture = Annotated[Path | None, typer.Option(help="Draw the plan to this .png or .svg file.")]
+
+
+def _demand_here(given: Path) -> Path:
+    """A folder that measure wrote to a store, as a copy on this machine."""
+    from narrowcast.model.stores import is_url, whole_here
+
+    return whole_here(given, "demand") if is_url(given) else given
+
+
 DemandFolder = Annotated[
-    Path, typer.Argument(metavar="DEMAND", help="A folder written by measure or generate, or the flows table.")
+    Path,
+    typer.Argument(
+        metavar="DEMAND",
+        help="A folder written by measure or generate, also by its URL (s3://…), or the flows table.",
+        callback=_demand_here,
+    ),
 ]
 InterestTable = Annotated[
     Path | None, typer.Argument(metavar="[INTEREST]", help="The interest table, if DEMAND is the flows table.")

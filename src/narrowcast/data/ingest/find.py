@@ -8,7 +8,8 @@ from pathlib import Path
 
 from narrowcast.data.ingest.tables import SPECS
 from narrowcast.errors import InputError
-from narrowcast.model.tables import MANIFEST, PACKINGS, READABLE, ending, local_path
+from narrowcast.model.stores import StorePlace, check_place
+from narrowcast.model.tables import MANIFEST, PACKINGS, READABLE, ending
 from narrowcast.model.text_files import check_text
 
 # What generated folders have beside their tables.
@@ -17,26 +18,25 @@ COMPANIONS = (MANIFEST, "workload.json")
 ENOUGH = (("messages", "subscriptions"), ("messages", "queries"), ("flows", "interest"), ("tree", "demand"))
 
 
-def find_inputs(folder: str | Path, tell: Callable[[str], None] | None = None) -> dict[str, Path]:
+def find_inputs(folder: str | Path, tell: Callable[[str], None] | None = None) -> dict[str, str | Path]:
     """The input tables of a folder, by their file or folder names: messages.parquet, flows.csv.gz, a folder tree, …
 
     `tell` gets a line for everything that is no table. Two files for one table are an InputError, and so is a
     file named after a table that has no other and cannot be read. Names from . and _ are no data, as for Spark.
     """
-    place = local_path(folder, "inputs")
-    if not place.is_dir():
-        raise InputError(f"{place}: no such folder", name="inputs", got=str(place))
-    found: dict[str, Path] = {}
+    place = check_place(folder, "inputs")
+    found: dict[str, str | Path] = {}
     others = []
-    for path in sorted(place.iterdir()):
-        name = _table(path)
+    for entry, is_folder in _entries(place):
+        name = _table(entry, is_folder)
         if name in found:
-            raise InputError(f"{place}: both {found[name].name} and {path.name} are the {name} table", name=name)
+            other = str(found[name]).rsplit("/", 1)[-1]
+            raise InputError(f"{place}: both {other} and {entry} are the {name} table", name=name)
         if name in SPECS:
-            found[name] = path
-        elif not path.name.startswith((".", "_")) and path.name not in COMPANIONS:
-            others.append(path)
-    lines = [_passed_over(path, found) for path in others]
+            found[name] = place / entry if isinstance(place, Path) else f"{place.split('?')[0]}/{entry}"
+        elif not entry.startswith((".", "_")) and entry not in COMPANIONS:
+            others.append(entry)
+    lines = [_passed_over(entry, place, found) for entry in others]
     if not found:
         raise InputError(
             f"{place}: no input table here; tables are {', '.join(SPECS)}",
@@ -45,7 +45,8 @@ def find_inputs(folder: str | Path, tell: Callable[[str], None] | None = None) -
             hint=lines[0] if lines else None,
         )
     for name, path in found.items():
-        check_text(path, name)
+        if isinstance(path, Path):
+            check_text(path, name)
     if tell is not None:
         for line in lines:
             tell(line)
@@ -70,22 +71,34 @@ would do, or messages and queries, flows and interest, tree and demand)
         )
 
 
-def _table(path: Path) -> str:
+def _entries(place: str | Path) -> list[tuple[str, bool]]:
+    """What a folder holds, in order, and whether each is a folder itself. A store is asked for its files."""
+    if isinstance(place, Path):
+        if not place.is_dir():
+            raise InputError(f"{place}: no such folder", name="inputs", got=str(place))
+        return sorted((path.name, path.is_dir()) for path in place.iterdir())
+    tops = [name.partition("/")[::2] for name in StorePlace.at(place, "inputs").files()]
+    if not [name for name, _ in tops if name]:
+        raise InputError(f"{place}: no such folder", name="inputs", got=place)
+    return sorted({(name, bool(below)) for name, below in tops})
+
+
+def _table(name: str, is_folder: bool) -> str:
     """The table that a file or folder would be by its name; "" for a file of another format."""
-    known = ending(path.name)
-    return path.name.removesuffix(known) if known or path.is_dir() else ""
+    known = ending(name)
+    return name.removesuffix(known) if known or is_folder else ""
 
 
-def _passed_over(path: Path, found: Collection[str]) -> str:
+def _passed_over(name: str, place: str | Path, found: Collection[str]) -> str:
     """The line about something that is no table; an InputError where it looks like the only file of one."""
-    first = path.name.split(".")[0]
+    first = name.split(".")[0]
     if first in SPECS and first not in found:
         endings = ", ".join(READABLE[:3])
         raise InputError(
-            f"{path}: the {first} table has an ending that cannot be read",
+            f"{place}/{name}: the {first} table has an ending that cannot be read",
             name=first,
-            got=path.name,
+            got=name,
             hint=f"endings are {endings}, of text also with {' or '.join(PACKINGS)}",
         )
     near = [n for n in get_close_matches(first.lower(), SPECS, n=1, cutoff=0.8) if n not in found]
-    return f"measure ignores {path.name}: not the name of a table" + (f" (did you mean {near[0]}?)" if near else "")
+    return f"measure ignores {name}: not the name of a table" + (f" (did you mean {near[0]}?)" if near else "")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from narrowcast.errors import InputError
+from narrowcast.model.stores import is_url, key_beside_url
 from narrowcast.model.tables import ending, key_beside
 
 # JSON lines beyond this many bytes are left to Spark: only reading all of them tells the columns.
@@ -20,8 +21,10 @@ MOST_JSON = 16 << 20
 
 def chosen_key(asked: Sequence[str] | None, messages: str | Path | None) -> tuple[str, ...]:
     """The key as asked; for None what the manifest beside the messages says; () stands for content classes."""
-    # A name of a table in Spark has nothing beside it.
-    said = key_beside(messages) if asked is None and messages is not None and Path(messages).exists() else asked
+    said = asked
+    if asked is None and messages is not None:
+        # A name of a table in Spark has nothing beside it.
+        said = key_beside_url(messages) if is_url(messages) else key_beside(messages) if Path(messages).exists() else ()
     key = tuple(said or ())
     check_known(key, messages, "key")
     return key

@@ -36,6 +36,7 @@ from narrowcast.data.ingest.nested import OBJECT, json_cell, json_paths, leaves,
 from narrowcast.data.spark.home import is_connect, is_local
 from narrowcast.data.spark.sizing import ViewName
 from narrowcast.errors import InputError
+from narrowcast.model.stores import as_url, is_url
 from narrowcast.model.tables import PACKINGS, ending, local_path
 from narrowcast.model.text_files import check_text
 
@@ -103,7 +104,7 @@ def _url(text: str) -> str:
     """A URL as it was given: a Path has made one slash of two. One of this machine as the path that it names."""
     if text.startswith("file:"):
         return str(local_path(text, "table"))
-    return re.sub(r"^([a-z][a-z0-9+.-]+):/+", r"\1://", text)
+    return as_url(text) if is_url(text) else text
 
 
 def _kept(columns: tuple[str, ...], wanted: Wanted | None) -> tuple[str, ...]:

@@ -68,6 +68,17 @@ def is_local(spark: SparkSession) -> bool:
     return not is_connect(spark) and str(spark.sparkContext.master).startswith("local")
 
 
+def has_file_system(spark: SparkSession, url: str) -> bool:
+    """Whether a session of this process can read a URL by Hadoop's file systems."""
+    inside: Any = spark
+    systems = inside._jvm.org.apache.hadoop.fs.FileSystem
+    try:
+        systems.getFileSystemClass(url.partition("://")[0], inside.sparkContext._jsc.hadoopConfiguration())
+    except Exception:  # py4j is no part of a client of Connect, where nobody asks
+        return False
+    return True
+
+
 def share(spark: SparkSession, value: Any) -> Shared:
     """Let all workers have a value: by a broadcast, or inside the functions that use it where there are none."""
     if is_connect(spark):
