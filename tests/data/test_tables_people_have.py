@@ -22,6 +22,7 @@ from narrowcast.data.ingest.take_in import ingest
 from narrowcast.data.measure import measure
 from narrowcast.data.statistics.measure import Measured, MeasureSettings, measure_folder
 from narrowcast.errors import InputError
+from narrowcast.model.text_files import check_text
 
 LOG = pa.table({"symbol": [f"s{i % 5}" for i in range(40)], "price": [i + 0.5 for i in range(40)]})
 SUBSCRIPTIONS = "subscriber,profile\nann,symbol = 's1' AND price > 10\nbob,price < 12\n"
@@ -78,7 +79,9 @@ def test_what_looks_like_a_table_and_is_none_is_refused(tmp_path: Path, names: l
 def test_tables_that_give_no_result_together_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing can be measured from subscriptions alone"):
         check_enough(find_inputs(folder_with(tmp_path / "in")))
-    with pytest.raises(InputError, match=r"inputs must be a folder, or a URL of s3, s3a, gs, hdfs, file, got ftp://host/in"):
+    with pytest.raises(
+        InputError, match=r"inputs must be a folder, or a URL of s3, s3a, gs, hdfs, file, got ftp://host/in"
+    ):
         find_inputs("ftp://host/in")
 
 
@@ -218,7 +221,9 @@ def test_an_empty_cell_of_a_number_column_is_null_in_quotes_too(spark: Any, tmp_
     assert found[:2] == [(None, "", "None"), (1, "s1", "2020-01-02")]
 
 
-def test_a_url_that_nobody_can_write_is_refused_before_spark_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_that_nobody_can_write_is_refused_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_spark(*words: Any, **more: Any) -> None:
         raise AssertionError("Spark was started")
 
@@ -227,3 +232,20 @@ def test_a_url_that_nobody_can_write_is_refused_before_spark_starts(monkeypatch:
         measure(LOG, pa.table({"subscriber": ["a"], "profile": ["price > 1"]}), out="ftp://host/x")
     with pytest.raises(InputError, match="the type of 'price' must be one of bigint"):
         measure(LOG, pa.table({"subscriber": ["a"], "profile": ["price > 1"]}), types={"price": "money"})
+
+
+@pytest.mark.spark
+def test_json_arrays_and_lines_that_are_no_json_are_left_to_spark(spark: Any, tmp_path: Path) -> None:
+    array = folder_with(tmp_path / "array")
+    (array / "messages.json").write_text(json.dumps(LOG.to_pylist(), indent=1))
+    assert measured(spark, array).rows_in["messages"] == LOG.num_rows
+    lines = folder_with(tmp_path / "lines")
+    rows = "".join(json.dumps(row) + "\n" for row in LOG.to_pylist())
+    (lines / "messages.jsonl").write_text("# exported by hand\n" + rows)
+    assert measured(spark, lines).set_aside["messages"] == 1
+
+
+def test_a_reader_of_lines_alone_says_how_an_array_becomes_some(tmp_path: Path) -> None:
+    (tmp_path / "flows.json").write_text('[{"flow": "a"}]')
+    with pytest.raises(InputError, match=r"must be an object, got .* \(convert it: jq -c '\.\[\]' flows\.json"):
+        check_text(tmp_path / "flows.json", "flows")

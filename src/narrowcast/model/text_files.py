@@ -17,13 +17,14 @@ OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
-def check_text(source: Path, name: str) -> None:
+def check_text(source: Path, name: str, *, objects: bool = True) -> None:
     """Refuse a CSV or JSON-lines file, or one in a folder of parts, that would be read wrongly.
 
     Parameters
     ----------
     source : the file, packed or not, or a folder of them; anything else is passed over
     name : the table that it is
+    objects : refuse JSON that does not begin with an object; whoever reads arrays, and sets bad lines aside, need not
 
     Raises
     ------
@@ -32,7 +33,7 @@ def check_text(source: Path, name: str) -> None:
     """
     if source.is_dir():
         for part in sorted(source.rglob("*.csv*")):
-            check_text(part, name)
+            check_text(part, name, objects=objects)
         return
     form = source.suffixes[-2:] if source.suffix in OPENERS else source.suffixes[-1:]
     if not source.is_file() or not form or form[0] not in (".csv", ".jsonl", ".json", ".ndjson"):
@@ -41,7 +42,7 @@ def check_text(source: Path, name: str) -> None:
         first = _first_line(source, name)
     except (OSError, EOFError, zlib.error):
         return  # the reader says what is wrong with it
-    if form[0] != ".csv":
+    if form[0] != ".csv" and objects:
         _check_object(source, name)
     if form[0] == ".csv" and "," not in first:
         for separator, words in SEPARATORS.items():
@@ -63,9 +64,9 @@ def _check_object(source: Path, name: str) -> None:
             return
         if begin:
             got = begin[:40].decode(errors="replace").partition("\n")[0]
-            raise InputError(
-                f"{source}: each line of the {name} table must be an object, got {got!r}", name=name, got=got
-            )
+            hint = f"{_converted(source)}: jq -c '.[]' {source.name} > {name}.jsonl" if got[0] == "[" else None
+            message = f"{source}: each line of the {name} table must be an object, got {got!r}"
+            raise InputError(message, name=name, got=got, hint=hint)
 
 
 def _first_line(source: Path, name: str) -> str:

@@ -46,7 +46,7 @@ def find_inputs(folder: str | Path, tell: Callable[[str], None] | None = None) -
         )
     for name, path in found.items():
         if isinstance(path, Path):
-            check_text(path, name)
+            check_text(path, name, objects=False)
     if tell is not None:
         for line in lines:
             tell(line)

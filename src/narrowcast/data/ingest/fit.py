@@ -22,11 +22,16 @@ def misfit(profile: Profile, kinds: Mapping[str, str]) -> str | None:
 
     >>> misfit(Profile.parse("price > 'high'"), {"price": "number"})
     "compares the column 'price' with text, but it holds a number: price > 'high' (a number stands without quotes)"
+    >>> misfit(Profile.parse("price > 1"), {"price": "string"})
+    "compares the column 'price' with a number, but it holds text: price > 1 (a text stands in quotes; --type \
+price=double takes it for numbers)"
     """
     for name, asked in profile.kinds.items():
         has = kinds.get(name, "null")
         if has not in (asked, "null"):
             what, hint = _WORDS.get(has, "no plain value"), _HINTS.get(has)
+            if (has, asked) == ("string", "number"):  # a few such cells make a column of a text file text
+                hint = f"{hint}; --type {name}=double takes it for numbers"
             text = f"compares the column {name!r} with {_WORDS[asked]}, but it holds {what}: {short(profile)}"
             return f"{text} ({hint})" if hint else text
     return None
