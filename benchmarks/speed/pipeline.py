@@ -1,6 +1,6 @@
 """`narrowcast measure` from command to prompt, against the same tables as SQL in DuckDB, Polars and Spark, in one run.
 
-    python benchmarks/speed/pipeline.py [--all] [--large] [--growth] [--no-spark-sql] [--only 5000x40]
+    python benchmarks/speed/pipeline.py [--all] [--large] [--growth] [--no-spark-sql] [--only 5000x40] [--repeat 3]
 
 Each way is a process of its own that starts with files and ends with Parquet files: profile rates, interest and
 overlap, which must be equal, row by row, and are counted. Profiles are conjunctions over some of symbol, venue, price
@@ -10,8 +10,10 @@ is spared the parsing. narrowcast writes eight tables more, and checks its input
 Prints JSON: seconds on the clock, and of the processors used by all processes of the way together, which depend less
 on who else uses the machine (`load` says how busy it was), and the most memory that they held at once, shared pages
 counted once. Sizes are 5,000 messages x 40 profiles and 300,000 x 10,000; `--large` adds 10,000,000 x 10,000 for
-narrowcast and DuckDB, `--growth` narrowcast alone with tenfold messages and profiles, `--all` both. `asked` says which
-of the aims are met; on a machine that others use, seconds say little.
+narrowcast and DuckDB, `--growth` narrowcast alone with tenfold messages at 1,000 profiles and tenfold profiles at
+100,000 messages (not the corner of both: 10^7 x 10^5), `--all` both. With `--repeat` the ways take turns and each
+has the median of its runs, but for Spark SQL, which runs once. A way that is not done after `--limit-s` is ended and
+said to be so. `asked` says which of the aims are met; on a machine that others use, seconds say little.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ import ctypes
 import json
 import os
 import resource
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -56,6 +60,7 @@ COLUMNS = {
 PR_SET_CHILD_SUBREAPER = 36
 SIZES = ((5000, 40), (300_000, 10_000))
 LARGE = (10_000_000, 10_000)
+GROWN = ("flow_profile", "overlap")
 GROWTH = ((100_000, 1000), (1_000_000, 1000), (10_000_000, 1000), (100_000, 10_000), (100_000, 100_000))
 
 
@@ -159,14 +164,16 @@ def spark_sql(folder: Path) -> None:
 WAYS = {"duckdb": duckdb, "polars": polars, "spark_sql": spark_sql}
 
 
-def run(way: str, folder: Path) -> dict[str, Any]:
+def run(way: str, folder: Path, limit_s: float) -> dict[str, Any]:
     """One way from command to prompt, by a process that also waits for what the command leaves running."""
-    done = subprocess.run([sys.executable, __file__, "--time", way, str(folder)], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, __file__, "--limit-s", str(limit_s), "--time", way, str(folder)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def timed(way: str, folder: Path) -> dict[str, Any]:
+def timed(way: str, folder: Path, limit_s: float) -> dict[str, Any]:
     """Seconds until the command ends, and CPU seconds of all processes it started."""
+    shutil.rmtree(folder / way, ignore_errors=True)
     # Java outlives its command for a moment: it becomes our child then and is counted.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if way == "narrowcast":
@@ -179,7 +186,13 @@ def timed(way: str, folder: Path) -> dict[str, Any]:
     watcher = threading.Thread(target=_watch_memory, args=(ended_all, most))
     watcher.start()
     with (folder / f"{way}.txt").open("w") as said:
-        ended = subprocess.run(command, stdout=said, stderr=said)
+        ended = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
+        try:
+            ended.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(ended.pid, signal.SIGKILL)
+            said.write(f"not done after {limit_s:g} s\n")
+            ended.wait()
     seconds = time.perf_counter() - start
     ended_all.set()
     watcher.join()
@@ -228,13 +241,29 @@ def same(a: dict[str, pa.Table], b: dict[str, pa.Table]) -> bool:
     )
 
 
-def compare(folder: Path, n_messages: int, n_profiles: int, ways: Sequence[str]) -> dict[str, Any]:
+def medians(ways: Sequence[str], folder: Path, repeat: int, limit_s: float) -> dict[str, Any]:
+    """Each way's median run by its seconds, the ways taking turns; one that failed is not run again."""
+    runs: dict[str, list[dict[str, Any]]] = {way: [] for way in ways}
+    for turn in range(repeat):
+        for way, before in runs.items():
+            if turn == 0 or (way != "spark_sql" and "failed" not in before[-1]):
+                before.append(run(way, folder, limit_s))
+                print(f"{folder.name}, {way}: {before[-1]}", file=sys.stderr, flush=True)
+    found = {}
+    for way, all_runs in runs.items():
+        failed = [one for one in all_runs if "failed" in one]
+        in_order = failed or sorted(all_runs, key=lambda one: one["seconds"])
+        found[way] = in_order[len(in_order) // 2] | {"runs": len(all_runs)}
+    return found
+
+
+def compare(
+    folder: Path, n_messages: int, n_profiles: int, ways: Sequence[str], repeat: int, limit_s: float
+) -> dict[str, Any]:
     """All ways on the same files: seconds, ratios, and whether the results are equal."""
     make(folder, n_messages, n_profiles)
     report: dict[str, Any] = {"load": round(os.getloadavg()[0], 1)}
-    for way in ("narrowcast", *ways):
-        report[way] = run(way, folder)
-        print(f"{n_messages} x {n_profiles}, {way}: {report[way]}", file=sys.stderr, flush=True)
+    report |= medians(("narrowcast", *ways), folder, repeat, limit_s)
     if "failed" in report["narrowcast"]:
         return report
     ours = results("narrowcast", folder)
@@ -249,14 +278,18 @@ def compare(folder: Path, n_messages: int, n_profiles: int, ways: Sequence[str])
     return report
 
 
-def growth(folder: Path) -> dict[str, Any]:
+def growth(folder: Path, limit_s: float) -> dict[str, Any]:
     """narrowcast alone, from command to prompt, with tenfold messages and tenfold profiles."""
     report: dict[str, Any] = {}
     for n, p in GROWTH:
         place = folder / f"{n}x{p}"
         make(place, n, p)
-        report[f"{n} x {p}"] = run("narrowcast", place) | {"load": round(os.getloadavg()[0], 1)}
-        print(n, p, report[f"{n} x {p}"], file=sys.stderr, flush=True)
+        found = report[f"{n} x {p}"] = run("narrowcast", place, limit_s) | {"load": round(os.getloadavg()[0], 1)}
+        if "failed" not in found:
+            made = {name: pq.read_metadata(place / "narrowcast" / f"{name}.parquet").num_rows for name in GROWN}
+            found["rows"] = made
+        print(n, p, found, file=sys.stderr, flush=True)
+        shutil.rmtree(place)
     return report
 
 
@@ -287,7 +320,9 @@ def main() -> int:
     options.add_argument("--growth", action="store_true", help="also how narrowcast's own time grows")
     options.add_argument("--all", action="store_true", help="everything: --large and --growth")
     options.add_argument("--no-spark-sql", action="store_true", help="leave out Spark SQL, which takes minutes")
-    options.add_argument("--only", help="one size, as 5000x40")
+    options.add_argument("--only", help="one size, as 5000x40, or none, for --growth or --large alone")
+    options.add_argument("--repeat", type=int, default=1, help="how often each way is run, for the median")
+    options.add_argument("--limit-s", type=float, default=1800, help="how long a run may take")
     options.add_argument("--time", nargs=2, metavar=("WAY", "FOLDER"), help=argparse.SUPPRESS)
     options.add_argument("--way", nargs=2, metavar=("WAY", "FOLDER"), help=argparse.SUPPRESS)
     given = options.parse_args()
@@ -295,15 +330,21 @@ def main() -> int:
         WAYS[given.way[0]](Path(given.way[1]))
         return 0
     if given.time:
-        print(json.dumps(timed(given.time[0], Path(given.time[1]))))
+        print(json.dumps(timed(given.time[0], Path(given.time[1]), given.limit_s)))
         return 0
     ways = [way for way in WAYS if way != "spark_sql" or not given.no_spark_sql]
-    sizes = [tuple(int(n) for n in given.only.split("x"))] if given.only else list(SIZES)
+    sizes = list(SIZES)
+    if given.only:
+        sizes = [] if given.only == "none" else [tuple(int(n) for n in given.only.split("x"))]
+    sizes += [LARGE] if given.large or given.all else []
     with tempfile.TemporaryDirectory() as name:
-        report = {f"{n} x {p}": compare(Path(name) / f"{n}x{p}", n, p, ways) for n, p in sizes}
-        if given.large or given.all:
-            report["{} x {}".format(*LARGE)] = compare(Path(name) / "large", *LARGE, ["duckdb"])
-        more = {"growth": growth(Path(name) / "growth")} if given.growth or given.all else {}
+        report = {}
+        for n, p in sizes:
+            few = ["duckdb"] if (n, p) == LARGE else ways
+            place = Path(name) / f"{n}x{p}"
+            report[f"{n} x {p}"] = compare(place, n, p, few, given.repeat, given.limit_s)
+            shutil.rmtree(place)
+        more = {"growth": growth(Path(name) / "growth", given.limit_s)} if given.growth or given.all else {}
     print(json.dumps(report | more | {"asked": asked(report)}, indent=2))
     peers = [of[way] for of in report.values() for way in WAYS if way in of]
     return 0 if all(peer.get("equal", "failed" in peer) for peer in peers) else 1
