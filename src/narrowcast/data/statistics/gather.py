@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # What of the workers' sums the driver holds; its tables take several times as much.
-FIT = 64 << 20
+FIT = 128 << 20
 
 
 def room(messages: DataFrame) -> int:
