@@ -14,7 +14,7 @@ import pytest
 import narrowcast as nc
 
 
-def on_terminal(command: list[str]) -> str:
+def on_terminal(command: list[str], ends: int = 0) -> str:
     """What a command writes to standard error if that is a terminal."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=os.environ | {"TERM": "xterm"}) as it:
@@ -27,7 +27,7 @@ def on_terminal(command: list[str]) -> str:
             pass  # the terminal is closed: it has ended
         finally:
             os.close(ours)
-    assert it.returncode == 0
+    assert it.returncode == ends
     return said.decode()
 
 
@@ -59,3 +59,10 @@ def test_where_flooding_wastes_nothing_there_is_a_plan_and_no_division_by_zero(t
         assert cli.run(["report", out, "--out", f"{out}.html"]) == 0
         assert cli.run(["explain", out, "--group", "0"]) == 0
     assert "0.0% of flooding's waste" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.slow
+def test_measure_says_that_it_starts_before_it_has_looked_at_anything(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "narrowcast.cli", "measure", str(tmp_path / "nowhere"), "--out", str(tmp_path)]
+    said = on_terminal(command, ends=2)
+    assert 0 < said.find("starting") < said.find("no such folder")

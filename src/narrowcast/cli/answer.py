@@ -66,11 +66,12 @@ def answer(
 
         narrowcast answer queries.csv places.parquet --out tuesday --plan plan
     """
-    from narrowcast.data.answer.answer import Merging
-    from narrowcast.data.answer.answer import answer as run
-    from narrowcast.model.stores import destination
-    from narrowcast.model.tables import local_path
-    from narrowcast.plans.queries.api import Constants
+    with notes.status("starting"):  # Spark's modules take their time to load
+        from narrowcast.data.answer.answer import Merging
+        from narrowcast.data.answer.answer import answer as run
+        from narrowcast.model.stores import destination
+        from narrowcast.model.tables import local_path
+        from narrowcast.plans.queries.api import Constants
 
     incremental = None if incremental is None else local_path(incremental, "incremental")
     prices = {name: value for name, value in (("km", km), ("kt", kt), ("ku", ku), ("ka", ka)) if value is not None}

@@ -73,12 +73,13 @@ def measure(
 
         narrowcast measure s3://bucket/market --out s3://bucket/measured
     """
-    from narrowcast.data.ingest.find import check_enough, find_inputs
-    from narrowcast.data.ingest.here import clean_tables
-    from narrowcast.data.ingest.key import check_known, chosen_key
-    from narrowcast.data.statistics.match import Decay
-    from narrowcast.data.statistics.measure import MeasureSettings, measure_folder
-    from narrowcast.model.stores import destination
+    with notes.status("starting"):  # Spark's modules take their time to load
+        from narrowcast.data.ingest.find import check_enough, find_inputs
+        from narrowcast.data.ingest.here import clean_tables
+        from narrowcast.data.ingest.key import check_known, chosen_key
+        from narrowcast.data.statistics.match import Decay
+        from narrowcast.data.statistics.measure import MeasureSettings, measure_folder
+        from narrowcast.model.stores import destination
 
     if classes and key is not None:
         raise InputError("--key and --classes cannot be used together", name="key", got=key)

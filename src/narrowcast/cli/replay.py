@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from narrowcast.cli.arguments import columns
-from narrowcast.cli.output import AsJson, output, print_json, table
+from narrowcast.cli.output import AsJson, notes, output, print_json, table
 from narrowcast.cli.spark import Conf, Explain, Master, Memory, Overwrite, as_given, near, running, say
 
 
@@ -44,10 +44,11 @@ def replay(
 
         narrowcast replay merged tomorrow.parquet
     """
-    from narrowcast.data.ingest.key import check_known
-    from narrowcast.data.planning.replay import check_replay
-    from narrowcast.data.planning.replay import replay as run
-    from narrowcast.model.stores import destination
+    with notes.status("starting"):  # Spark's modules take their time to load
+        from narrowcast.data.ingest.key import check_known
+        from narrowcast.data.planning.replay import check_replay
+        from narrowcast.data.planning.replay import replay as run
+        from narrowcast.model.stores import destination
 
     made = columns(key) or ()
     check_replay(plan, made, subscriptions, interest)
