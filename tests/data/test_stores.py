@@ -187,10 +187,14 @@ def test_commands_read_and_write_stores(store: ObjectStore, market: Path) -> Non
     for path in sorted(market.iterdir()):
         store.objects[f"shop/market/{path.name}"] = path.read_bytes()
     store.objects["shop/market/notes.txt"] = b"not a table"
+    del store.objects["shop/market/subscriptions.parquet"]
+    store.objects["shop/market/subscriptions.csv"] = b"subscriber,profile\nann,price > 10\nbob,price >\n"
     done = narrowcast("measure", "s3a://shop/market", "--out", "s3a://shop/out", "--master", "local[1]", "--json")
     assert done.returncode == 0, done.stderr
     assert "measure ignores notes.txt" in done.stderr
-    assert json.loads(done.stdout)["folder"] == "s3a://shop/out"
+    said = json.loads(done.stdout)
+    assert said["folder"] == "s3a://shop/out"
+    assert [row["file"] for row in said["bad_rows"]] == ["s3a://shop/market/subscriptions.csv"]
     assert f"shop/out/{HALF}" not in store.objects
     assert "shop/out/manifest.json" in store.objects
     done = narrowcast("plan", "channels", "s3://shop/out", "--groups", "3", "--json")

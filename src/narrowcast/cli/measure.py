@@ -84,7 +84,7 @@ def measure(
     if classes and key is not None:
         raise InputError("--key and --classes cannot be used together", name="key", got=key)
     ignored: list[str] = []
-    with near(inputs, "inputs", master, conf) as folder, destination(out, overwrite=overwrite) as (place, replace):
+    with destination(out, overwrite=overwrite) as (place, replace), near(inputs, "inputs", master, conf) as folder:
         found = find_inputs(folder, ignored.append)
         settings = MeasureSettings(
             key=chosen_key(() if classes else columns(key), found.get("messages")),
@@ -113,6 +113,7 @@ def measure(
                     explain=say if explain else None,
                     progress=report,
                     clean=clean.result(),
+                    origins={} if folder == inputs else {str(folder): as_given(inputs)},
                 )
         bad = sum(result.set_aside.values())
         some = bad_rows(place / "quarantine.parquet") if bad else []

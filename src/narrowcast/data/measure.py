@@ -160,9 +160,12 @@ def _measured(
     from narrowcast.data.statistics.measure import measure_folder
 
     with _sources(spark, given) as (sources, here):
+        copied = {name: as_url(table) for name, table in given.items() if isinstance(table, str | Path)}
+        origins = {str(sources[name]): url for name, url in copied.items() if sources[name] != given[name]}
         clean = clean_tables(here)
-        for line in measure_folder(spark, sources, out, settings, overwrite=overwrite, clean=clean).remarks:
-            log.warning(line)
+        made = measure_folder(spark, sources, out, settings, overwrite=overwrite, clean=clean, origins=origins)
+    for line in made.remarks:
+        log.warning(line)
     return read_measured(out, Quarantine())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -88,6 +89,7 @@ def measure_folder(
     explain: Callable[[TableStep], None] | None = None,
     progress: TaskReporter | None = None,
     clean: Mapping[str, CleanTable] | None = None,
+    origins: Mapping[str, str] | None = None,
 ) -> Measured:
     """Take in the tables, measure, and write Parquet tables with a manifest into the folder `out`.
 
@@ -96,6 +98,7 @@ def measure_folder(
     audiences. With a tree, and a demand or messages and subscriptions that have a node: tree_demand. With queries and
     messages: query_sizes and grid. Always: quarantine. `explain` is told each table's rows and seconds as it is done.
     The manifest and the metadata of flows say the key. `clean` are tables that were taken in before (`clean_tables`).
+    `origins` says of places that hold copies whence they came: the quarantine then names files there.
 
     The folder is complete or not there. The same inputs give the same tables, byte for byte, for any
     number of partitions and workers; only the manifest's times differ.
@@ -111,7 +114,8 @@ def measure_folder(
         with at_once(own, inputs.values()) as pool:
             about = _measure(own, taken, log, settings, output, pool, are_small(inputs.values()))
         bad = any(table.n_quarantined for table in taken.values())
-        output.write("quarantine", quarantined(taken, own) if bad else nothing_quarantined(), QUARANTINE_KEY)
+        aside = _whence(quarantined(taken, own), origins or {}) if bad else nothing_quarantined()
+        output.write("quarantine", aside, QUARANTINE_KEY)
         said = tuple(about.get("remarks", ()))
         counts = {
             name: {"rows_in": t.n_in, "accepted": t.n_accepted, "quarantined": dict(t.n_bad), "types": dict(t.types)}
@@ -121,6 +125,13 @@ def measure_folder(
         steps = tuple(output.steps)
     counted = {n: t.n_in for n, t in taken.items()}, {n: t.n_quarantined for n, t in taken.items()}
     return Measured(out, *counted, steps, said)
+
+
+def _whence(aside: DataFrame, origins: Mapping[str, str]) -> DataFrame:
+    for place, origin in origins.items():
+        begins = f"^file:/+{re.escape(place.lstrip('/'))}"
+        aside = aside.withColumn("file", F.regexp_replace("file", begins, origin.replace("$", "\\$")))
+    return aside
 
 
 def _refuse_inputs(sources: Iterable[str | Path], out: Path) -> None:
