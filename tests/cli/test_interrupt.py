@@ -11,9 +11,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+import typer
 
 import narrowcast as nc
-from narrowcast import workloads
+from narrowcast import cli, workloads
 
 pytestmark = pytest.mark.slow
 
@@ -72,3 +73,17 @@ def _wait_for_children(pid: int, count: int) -> None:
             return
         time.sleep(0.05)
     raise AssertionError("no worker started")
+
+
+def test_what_goes_wrong_while_ctrl_c_is_obeyed_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    app = typer.Typer()
+
+    @app.command()
+    def work() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise ConnectionError("Java has gone already")
+
+    assert cli.run([], app=app) == 130
+    assert capsys.readouterr().err == "narrowcast: stopped; nothing half-written was left in place\n"

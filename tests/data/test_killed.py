@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
@@ -126,6 +127,32 @@ def test_ctrl_c_ends_in_seconds_and_leaves_nothing_behind(tmp_path: Path) -> Non
     left = [path.name for path in (tmp_path / "scratch").rglob("*")]
     assert left == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "scratch"]
+
+
+def test_ctrl_c_while_java_starts_leaves_no_java(tmp_path: Path) -> None:
+    workloads.write("market", tmp_path / "in", messages=20, users=3, symbols=20, seed=1)
+    code = "from narrowcast.cli import main; main()"
+    words = ["measure", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--master", "local[1]"]
+    running = subprocess.Popen(
+        [sys.executable, "-c", code, *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    ours = psutil.Process(running.pid)
+    end = time.monotonic() + 60
+    while not any("pyspark-shell" in _words(child) for child in ours.children()) and time.monotonic() < end:
+        time.sleep(0.05)
+    java = ours.children(recursive=True)
+    os.killpg(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=60)  # Java holds the other end of standard error
+    assert (running.returncode, said) == (130, b"narrowcast: stopped; nothing half-written was left in place\n")
+    assert psutil.wait_procs(java, timeout=20)[1] == []
+    assert not (tmp_path / "out").exists()
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # it has ended
+        return []
 
 
 @pytest.mark.nightly

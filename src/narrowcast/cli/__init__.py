@@ -62,12 +62,25 @@ def run(arguments: Sequence[str], app: Any = None, name: str = "narrowcast") -> 
     except BrokenPipeError:
         return _unread()
     except OSError as error:
+        if _by_ctrl_c(error):
+            return _stopped()
         where = f"{error.filename}: " if error.filename else ""
         return _complain(f"{where}{error.strerror or error}", IMPOSSIBLE)
     except SystemExit as error:  # click's own answer to a closed pipe
         return _unread() if error.code == 1 else int(error.code or 0)
-    except Exception:
-        return _fault()
+    except Exception as error:
+        return _stopped() if _by_ctrl_c(error) else _fault()
+
+
+def _by_ctrl_c(error: BaseException | None) -> bool:
+    """Whether an exception came up while Ctrl-C was being obeyed, as when Java is asked to stop and has gone already.
+
+    >>> _by_ctrl_c(ValueError("x"))
+    False
+    """
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def verbose_first(arguments: Sequence[str]) -> list[str]:

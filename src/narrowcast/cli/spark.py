@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import signal
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,12 +56,25 @@ def running(
 
     with progress() as bar:
         task = bar.add_task("starting Spark", total=None)
+        _without_stacks()
         spark = session(master, memory=memory, quick=are_small(sources), extra=settings)
+        # PySpark's own handler would ask Java something in the middle of another question.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         bar.update(task, description=what)
         try:
             yield spark, lambda done, total: bar.update(task, completed=done, total=total or None)
+        except KeyboardInterrupt:
+            with suppress(Exception):
+                spark.sparkContext.setLogLevel("OFF")
+            raise
         finally:
             spark.stop()
+
+
+def _without_stacks() -> None:
+    """Ctrl-C is one line: neither the bridge to Java nor Java itself need say where it met them."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: not str(record.msg).endswith("while sending command."))
 
 
 @contextmanager

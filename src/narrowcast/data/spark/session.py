@@ -7,10 +7,14 @@ import logging
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from narrowcast.data.spark.java import java_home
@@ -79,7 +83,8 @@ def session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        spark = builder.getOrCreate()
+        with _ending_with_us():
+            spark = builder.getOrCreate()
     except (PySparkException, OSError) as error:
         line = str(error).splitlines()[0]
         raise InputError(f"Spark does not start at {master}: {line}", name="master", got=master) from error
@@ -88,6 +93,28 @@ def session(
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     ship(spark)
     return spark
+
+
+@contextmanager
+def _ending_with_us() -> Iterator[None]:
+    """Java that is still starting when we are stopped would wait for us for ever: it is ended."""
+    gateway: Any = import_module("pyspark.java_gateway")
+    started: list[subprocess.Popen[bytes]] = []
+
+    def noted(*words: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(*words, **options))
+        return started[-1]
+
+    gateway.Popen = noted
+    try:
+        yield
+    except BaseException:
+        for process in started:
+            process.kill()
+            process.wait()
+        raise
+    finally:
+        gateway.Popen = subprocess.Popen
 
 
 def _running() -> SparkSession | None:
