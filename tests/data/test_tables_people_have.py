@@ -249,3 +249,16 @@ def test_a_reader_of_lines_alone_says_how_an_array_becomes_some(tmp_path: Path) 
     (tmp_path / "flows.json").write_text('[{"flow": "a"}]')
     with pytest.raises(InputError, match=r"must be an object, got .* \(convert it: jq -c '\.\[\]' flows\.json"):
         check_text(tmp_path / "flows.json", "flows")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("rows", [0, 40], ids=["a header alone", "a column without a value"])
+def test_a_column_without_a_value_is_null_whatever_profiles_compare_it_with(
+    spark: Any, tmp_path: Path, rows: int
+) -> None:
+    place = folder_with(tmp_path / "in", "subscriber,profile\nann,price > 10 OR symbol = 's1'\nbob,price = 'low'\n")
+    (place / "messages.csv").write_text("symbol,price\n" + "".join(f"s{i % 5},\n" for i in range(rows)))
+    result = measured(spark, place)
+    assert result.set_aside == {"subscriptions": 0, "messages": 0}
+    counts = pq.read_table(result.folder / "profile_rates.parquet")["messages"].to_pylist()
+    assert counts == [0, rows // 5]

@@ -68,6 +68,8 @@ def cell_of(raw: Raw, column: str, wanted: str) -> Column:
 
 def attribute(raw: Raw, column: str, wanted: str) -> tuple[Column, Column]:
     """A message's attribute as the Spark type `wanted`, and whether the cell is no such thing."""
+    if wanted == "void":
+        return F.lit(None), F.lit(False)
     cell = cell_of(raw, column, wanted)
     if raw.kind == "typed":
         value = cell if _type(raw, column).simpleString() == wanted else cell.try_cast(wanted)
@@ -109,7 +111,9 @@ def _counts(raw: Raw, columns: tuple[str, ...]) -> DataFrame:
 
 
 def _decide(cells: int, bigint: int, double: int, boolean: int, timestamp: int) -> str:
-    sure = max(1, SURE * cells)
+    if not cells:
+        return "void"  # whatever profiles compare it with, it is null
+    sure = SURE * cells
     if double >= sure:
         return "bigint" if bigint == double else "double"
     if boolean >= sure:

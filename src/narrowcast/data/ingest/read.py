@@ -338,7 +338,9 @@ def _csv(spark: SparkSession, files: list[str], source: str, wanted: Wanted | No
     frame = frame.select(*_cells((*columns, BROKEN)), *_PIECE)
     # An empty cell is null, but '' in quotes is an empty string, which Spark alone would not tell apart.
     cells = [F.when(F.col(f"`{c}`") == _EMPTY, "").otherwise(F.col(f"`{c}`")).alias(c) for c in columns]
-    rows = _numbered(frame, shift).select(*cells, FILE, ROW, BROKEN)
+    # Spark refuses to read lines that are no rows by themselves, as where all that is wanted is empty.
+    broken = F.coalesce(F.col(BROKEN), *(F.when(F.length(f"`{c}`") < 0, "") for c in columns[:1])).alias(BROKEN)
+    rows = _numbered(frame, shift).select(*cells, FILE, ROW, broken)
     return Raw(_apart(rows) if len(there) > WIDE else rows, columns, "text", source, there)
 
 
