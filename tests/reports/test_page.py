@@ -110,6 +110,13 @@ def test_an_unsound_plan_is_called_unsound() -> None:
     assert "does not get it" in page
 
 
+def test_what_was_not_set_is_none_and_terms_are_words() -> None:
+    text = Markup(report_page(semantic())).text
+    assert "None" not in text
+    assert "latency boundnone" in text
+    assert "excess: c1 + c2 beyond what is wanted" in Markup(report_page(channels())).text
+
+
 def test_every_baseline_has_its_bar() -> None:
     plan = channels()
     page = report_page(plan)

@@ -15,7 +15,7 @@ import narrowcast as nc
 from narrowcast.errors import InputError, UnsupportedError
 from narrowcast.plans.kinds import KINDS, kind_of
 from narrowcast.plans.verbs import report_page
-from narrowcast.reports.overlay import COLOURED, DrawnTree, overlay_drawing
+from narrowcast.reports.overlay import COLOURED, NAMED, SIZE, DrawnTree, overlay_drawing
 from narrowcast.reports.picture import standalone
 from reports.pages import PLANS
 
@@ -93,6 +93,24 @@ def test_trees_lie_side_by_side_and_the_many_are_hidden() -> None:
     assert [bool(hidden) for _, _, hidden, _ in paths] == [k >= COLOURED for k in range(12)]
     starts = [float(re.match(r"M[\d.]+ ([\d.]+)L", way).group(1)) for *_, way in paths[:COLOURED]]  # type: ignore[union-attr]
     assert len(set(starts)) == COLOURED  # none hides another
+
+
+def test_a_few_have_their_names_beside_them_and_many_on_hover() -> None:
+    chain = {(f"b{k}", f"b{k + 1}"): 1.0 for k in range(NAMED + 3)}
+    few = overlay_drawing(chain, {"b0", "<b>"}, {"b3"}, "")
+    assert re.findall(r"<text[^>]*>([^<]*)</text>", few) == ["&lt;b&gt;", "b0", "b3"]
+    many = overlay_drawing(chain, {f"b{k}" for k in range(NAMED + 1)}, set(), "")
+    assert "<text" not in many
+
+
+def test_parts_without_a_link_between_them_stand_side_by_side() -> None:
+    """A part far away would make the rest small."""
+    load = {(f"a{i}", f"a{j}"): 1.0 for i in range(40) for j in (i // 2, i // 3) if i != j} | {("x", "y"): 1.0}
+    drawn = overlay_drawing(load, set(), set(), "")
+    places = {name: (float(x), float(y)) for x, y, name in
+              re.findall(r'cx="([\d.]+)" cy="([\d.]+)"[^>]*><title>(\w+)', drawn)}  # fmt: skip
+    main = np.array([at for name, at in places.items() if name.startswith("a")])
+    assert np.ptp(main, axis=0).max() > 0.75 * (SIZE - 40)
 
 
 def test_two_brokers_at_one_place_are_drawn_apart() -> None:

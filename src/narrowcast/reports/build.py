@@ -15,6 +15,7 @@ from narrowcast.reports.whatif import Whatif, whatif_section
 OURS = "this plan"
 MOST_COLUMNS = 200
 MOST_ROWS = 500
+FEW = 6  # columns with a text under each
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def load_chart(loads: Sequence[Load], columns: Sequence[str], *, what: str) -> s
     shown = order[:MOST_COLUMNS]
     told = [f"{load.name}: {number(load.amount)}" for load in shown]
     label = f"Load of every {what}, the largest first: {told[0]}, down to {told[-1]}."
-    chart = columns_chart(label, [load.amount for load in shown], told, left=told[0], right=told[-1])
+    under = told if len(told) <= FEW else [told[0], told[-1]]
+    chart = columns_chart(label, [load.amount for load in shown], told, under=under)
     rows = table(columns, [load.row for load in order[:MOST_ROWS]], numbers=columns[1:])
     return figure(chart) + folded("As a table", rows)
 

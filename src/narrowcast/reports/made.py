@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from narrowcast.model.plan import Tables
 from narrowcast.reports.parts import Report, Section, Tile, facts
-from narrowcast.reports.text import THIN, e, number, percent, plural
+from narrowcast.reports.text import THIN, e, number, percent, plural, term_words
 
 
 def with_verdict(report: Report, plan: Tables, faults: Sequence[str]) -> Report:
@@ -49,7 +49,7 @@ def _verdict(plan: Tables, faults: Sequence[str]) -> str:
 
 
 def _terms(plan: Tables) -> list[tuple[str, str]]:
-    found = [(name.replace("_", " "), number(float(value))) for name, value in plan.cost.items()]
+    found = [(term_words(name), number(float(value))) for name, value in plan.cost.items()]
     if plan.lower_bound is not None:
         found.append(("lower bound", number(plan.lower_bound)))
     if plan.gap is not None:
@@ -72,4 +72,4 @@ def _value(value: object) -> str:
         return f",{THIN}".join(_value(v) for v in value)
     if isinstance(value, Mapping):
         return "; ".join(f"{k}: {_value(v)}" for k, v in value.items()) or "none"
-    return str(value)
+    return "none" if value is None else str(value)

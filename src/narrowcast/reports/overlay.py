@@ -11,13 +11,14 @@ from scipy import sparse
 from scipy.sparse.csgraph import shortest_path
 
 from narrowcast.model.arrays import Floats
-from narrowcast.reports.text import e, number
+from narrowcast.reports.text import e, number, short
 
 SIZE = 640
 MOST = 400
 COLOURED = 8  # trees that are seen at once, each in a colour of its own
 MOST_TREES, MOST_STRETCHES = 200, 20_000
 APART = 2.1  # between two trees along one link
+NAMED = 12  # gateways and rendezvous that have their names beside them; of more, on hover
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,20 @@ def overlay_drawing(
             small = radius if kind else 0.6 * radius
             dots.append(f'<circle class="node {kind}" cx="{x[i]:.1f}" cy="{y[i]:.1f}" r="{small:.1f}">{told}</circle>')
     at = {name: (float(x[i]), float(y[i])) for name, i in names.items()}
+    marked = sorted((gateways | rendezvous) & at.keys())
+    words = [name_beside(name, *at[name], radius) for name in marked] if len(marked) <= NAMED else []
     return (
         f'<svg class="drawing" data-plot="overlay" role="img" aria-label="{e(label)}" viewBox="0 0 {SIZE} {tall:.0f}">'
-        f"{''.join(lines)}{''.join(_trees(trees, at))}{''.join(dots)}</svg>"
+        f"{''.join(lines)}{''.join(_trees(trees, at))}{''.join(dots)}{''.join(words)}</svg>"
+    )
+
+
+def name_beside(name: str, x: float, y: float, away: float) -> str:
+    """A name beside its mark, on the side where the drawing has more room."""
+    side, anchor = (1, "start") if x < SIZE / 2 else (-1, "end")
+    return (
+        f'<text class="name-of" x="{x + side * (away + 5):.1f}" y="{y - away:.1f}" text-anchor="{anchor}">'
+        f"{e(short(name, 24))}</text>"
     )
 
 
@@ -145,7 +157,7 @@ def _places(n: int, links: list[tuple[int, int]]) -> Floats:
     graph = sparse.csr_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), (n, n))
     hops = shortest_path(graph, directed=False, unweighted=True)
     far = float(hops[np.isfinite(hops)].max(initial=1.0)) + 1.0
-    hops = np.where(np.isfinite(hops), hops, far)
+    hops = np.where(np.isfinite(hops), hops, far / 2)  # parts without a link between them: side by side
     np.fill_diagonal(hops, 1.0)
     weight = hops**-2.0
     np.fill_diagonal(weight, 0.0)

@@ -90,8 +90,8 @@ def bars(label: str, rows: Sequence[Bar]) -> str:
     return f'<ul class="bars" data-plot="bars" aria-label="{e(label)}">{"".join(lines)}</ul>'
 
 
-def columns_chart(label: str, heights: Sequence[float], titles: Sequence[str], *, left: str, right: str) -> str:
-    """Upright bars side by side, as many as there are; `left` and `right` stand under the ends."""
+def columns_chart(label: str, heights: Sequence[float], titles: Sequence[str], *, under: Sequence[str]) -> str:
+    """Upright bars side by side, as many as there are; `under` them a text for each, or one for either end."""
     top = max(heights, default=0.0) or 1.0
     marks = "".join(
         f'<rect x="{at}.1" y="{100 - tall:.2f}" width=".8" height="{tall:.2f}"><title>{e(title)}</title></rect>'
@@ -101,7 +101,8 @@ def columns_chart(label: str, heights: Sequence[float], titles: Sequence[str], *
     return (
         f'<svg class="columns" data-plot="columns" role="img" aria-label="{e(label)}" '
         f'viewBox="0 0 {max(len(heights), 1)} 100" preserveAspectRatio="none">{marks}</svg>'
-        f'<div class="ends" aria-hidden="true"><span>{e(left)}</span><span>{e(right)}</span></div>'
+        f'<div class="{"ends each" if len(under) == len(heights) else "ends"}" aria-hidden="true">'
+        f"{''.join(f'<span>{e(text)}</span>' for text in under)}</div>"
     )
 
 

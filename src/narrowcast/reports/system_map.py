@@ -74,7 +74,7 @@ def _drawn(
 
 
 def _box(station: Station, x: float, y: float, wide: float, letter: int) -> str:
-    letters = max(4, int((wide - 14) / (0.56 * letter)))
+    letters = max(4, int((wide - 16) / (0.6 * letter)))
     name = station.label if len(station.label) <= letters else f"{station.label[: letters - 1]}…"
     body = (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{BOX}" rx="6"/><title>{e(station.label)}</title>'
@@ -86,8 +86,10 @@ def _box(station: Station, x: float, y: float, wide: float, letter: int) -> str:
 
 
 def _leg(leg: Leg, place: dict[str, tuple[float, float]], wide: float, gap: float) -> str:
-    (x, y), (to_x, to_y) = place[leg.start], place[leg.end]
+    (x, y), (to_x, to_y) = sorted((place[leg.start], place[leg.end]))  # one that goes back is drawn from its end
     x += wide
-    bend = max(gap / 2, (to_x - x) / 2)
-    path = f"M{x:.1f} {y:.1f}C{x + bend:.1f} {y:.1f} {to_x - bend:.1f} {to_y:.1f} {to_x:.1f} {to_y:.1f}"
+    side = to_x < x  # both in one column: out and in on the right
+    to_x, bend = (x, gap / 2) if side else (to_x, max(gap / 2, (to_x - x) / 2))
+    arrive = to_x + bend if side else to_x - bend
+    path = f"M{x:.1f} {y:.1f}C{x + bend:.1f} {y:.1f} {arrive:.1f} {to_y:.1f} {to_x:.1f} {to_y:.1f}"
     return f'<path class="leg" d="{path}" stroke-width="1" data-leg="{e(leg.of)}"/>'

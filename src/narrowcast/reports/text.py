@@ -8,8 +8,24 @@ import re
 
 from narrowcast.model.quantity import quantity as number
 
-__all__ = ["THIN", "e", "number", "percent", "plural", "seen", "short", "times"]
+__all__ = ["THIN", "e", "number", "percent", "plural", "seen", "short", "term_words", "times"]
 
+# Names of cost terms that say little by themselves.
+_TERMS = {
+    "c1": "c1: alpha × messages of joined groups",
+    "c2": "c2: beta × messages of taken sessions",
+    "useful": "useful: messages that somebody wants",
+    "excess": "excess: c1 + c2 beyond what is wanted",
+    "flooding": "flooding: its excess",
+    "relative": "relative: excess / flooding",
+    "perfect": "perfect multicast",
+    "tree": "tree: from each rendezvous down",
+    "full": "full: from the source, by the rendezvous",
+    "server": "server: running the queries",
+    "channel": "channel: one for each answer",
+    "transfer": "transfer: what is sent",
+    "client": "client: rows that are not its own",
+}
 THIN = "\u202f"  # narrow no-break space, between a number and its sign or unit
 
 
@@ -47,6 +63,15 @@ def percent(share: float) -> str:
         return f"<{THIN}0.1{THIN}%"
     shown = f"{100 * share:,.1f}" if abs(share) < 10 else f"{100 * share:,.0f}"
     return f"{shown.removesuffix('.0') if abs(share) >= 1 else shown}{THIN}%"
+
+
+def term_words(name: str) -> str:
+    """A cost term as a reader needs it: its name, and what it counts where the name does not say.
+
+    >>> term_words("excess"), term_words("session_filtering")
+    ('excess: c1 + c2 beyond what is wanted', 'session filtering')
+    """
+    return _TERMS.get(name, name.replace("_", " "))
 
 
 def times(value: float) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from narrowcast.model.arrays import Floats, Ints
+from narrowcast.reports.overlay import NAMED, SIZE, name_beside
 from narrowcast.reports.text import e, number
 
-SIZE = 640
 MOST = 2000
 
 
@@ -43,9 +43,11 @@ def tree_drawing(parents: Ints, load: Floats, filters: set[int], names: Sequence
         nodes.append(
             f'<circle class="{kind}" cx="{x[v]:.1f}" cy="{y[v]:.1f}" r="{radius:.1f}"><title>{told}</title></circle>'
         )
+    few = shown.tolist() if shown.size <= NAMED else []
+    words = [name_beside(names[v], float(x[v]), float(y[v]), 6.0) for v in few]
     drawing = (
         f'<svg class="drawing" data-plot="tree" role="img" aria-label="{e(label)}" viewBox="0 0 {SIZE} {SIZE}">'
-        f"{''.join(links)}{''.join(nodes)}</svg>"
+        f"{''.join(links)}{''.join(nodes)}{''.join(words)}</svg>"
     )
     return drawing, int(parents.size - shown.size)
 

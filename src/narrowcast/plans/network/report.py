@@ -27,7 +27,8 @@ def report(plan: NetworkPlan, whatif: Whatif | None) -> Report:
         costs,
         total,
         label="Cost per hour",
-        lead="The whole cost in an hour: links, filtering, copies, filters, groups.",
+        lead="The whole cost in an hour, at the prices below: links, filtering, copies, filters, groups. Stitched is "
+        "each piece planned alone.",
     )
     below = f"{percent(1 - total / stitched)} below each piece planned alone" if stitched and total < stitched else ""
     lone = sum(int(its.alone.sum()) for its in made.sites) / max(d.interest.n_pairs, 1)
@@ -38,7 +39,7 @@ def report(plan: NetworkPlan, whatif: Whatif | None) -> Report:
         summary=f"{plural(d.interest.n_flows, 'flow')} to {plural(d.interest.n_users, 'subscriber')} in "
         f"{plural(d.n_sites, 'site')} over {plural(d.topology.n_links, 'link')}.",
         tiles=[
-            Tile("Cost per hour", number(total), f"stitched: {number(stitched)}" if stitched else ""),
+            Tile("Cost per hour", number(total), f"each piece planned alone: {number(stitched)}" if stitched else ""),
             Tile("Channels", str(len(made.trees)), f"{plural(len(made.filters), 'filter')} on the backbone"),
             Tile("By unicast", percent(lone), f"of {d.interest.n_pairs:,} wishes, the others by multicast"),
         ],
@@ -111,7 +112,7 @@ def _terms(plan: NetworkPlan) -> Section:
         used = sum(terms[name] for name in ("session_filtering", "flow_filtering")) / price
         body += f"<p>Filtering at receivers takes {cores(used)}, at {number(price)} for each hour of one.</p>"
     heads = ("of", "no plan below", "this plan", "gap at most")
-    body += "<h3>How much lower it could be</h3>" + table(heads, gaps, numbers=heads[1:])
+    body += "<h3>How much lower it could be</h3>" + table(heads, gaps, numbers=heads[1:], stack=True)
     return Section("terms", "The cost by term", body, "Each term by itself, and what no plan can go below.")
 
 

@@ -45,7 +45,12 @@ def report(plan: QueriesPlan, whatif: Whatif | None) -> Report:
             Tile("Answers sent", f"{len(members):,}", f"for {asked}"),
             Tile("Shared", f"{together:,}", f"of {asked} get their answer with others’"),
         ],
-        ways=ways_section(costs, total, label="Cost by way of answering", lead=f"Of this plan: {terms}."),
+        ways=ways_section(
+            costs,
+            total,
+            label="Cost by way of answering",
+            lead=f"Costs in the unit of km, kt and ku. Of this plan: {terms}.",
+        ),
         yardstick=Yardstick(total, total / apart if apart else None, "the cost of each alone", "cost"),
         sections=[_map(plan), _sets(plan)],
         find=[_asked(plan)],
@@ -69,7 +74,7 @@ def _asked(plan: QueriesPlan) -> Findable:
         for q in members:
             share = percent(_area(plan.demand.boxes[q]) / whole) if whole else "–"
             rows.append((plan.demand.full_names[q], plan.numbers[at], f"{len(members) - 1:,}", share))
-    return Findable("query", ("answer", "other queries in it", "its own share of the answer, by size"), rows)
+    return Findable("query", ("number of its answer", "other queries in it", "own share, by size"), rows)
 
 
 def _sets(plan: QueriesPlan) -> Section:

@@ -47,7 +47,7 @@ def worst_section(read: Served) -> Section:
     share = float(read.excess[order].sum()) / (float(read.excess.sum()) or 1.0)
     lead = (
         f"The {plural(order.size, 'subscriber')} whose filtering costs most beyond what they want: {percent(share)} of "
-        "all excess. Rates in the units of the input."
+        "all excess. Rates in messages a second."
     )
     return Section("worst", "Worst served", worst + _everybody(read), lead)
 
@@ -67,9 +67,10 @@ def _everybody(read: Served) -> str:
     counts = np.bincount(np.minimum((share * BINS).astype(int), BINS - 1), minlength=BINS)
     spans = [f"{100 * i // BINS} to {100 * (i + 1) // BINS} %" for i in range(BINS)]
     titles = [f"{span} wanted: {plural(int(count), 'receiver')}" for span, count in zip(spans, counts, strict=True)]
-    middle = percent(float(np.median(share))) if share.size else "nothing"
-    label = f"Receivers by the share of what arrives that they want; half of them have {middle} or more."
-    chart = columns_chart(label, [float(c) for c in counts], titles, left="0 % wanted", right="100 % wanted")
+    middle = float(np.median(share)) if share.size else 0.0
+    half = f"{percent(middle)} of it or more" if middle < 1 else "all of it"
+    label = f"Receivers by the share of what arrives that they want; half of them want {half}."
+    chart = columns_chart(label, [float(c) for c in counts], titles, under=("0 % wanted", "100 % wanted"))
     rows = [(span, f"{count:,}") for span, count in zip(spans, counts, strict=True)]
     as_table = folded("As a table", table(("wanted", "receivers"), rows, numbers=("receivers",)))
     return f"<h3>How well everybody is served</h3>{figure(chart, label)}{as_table}"

@@ -126,7 +126,7 @@ def _groups(read: Served) -> Section:
     flows = np.bincount(read.group[read.group >= 0], minlength=read.n_groups)
     pairs = np.unique(np.stack([read.group, read.session])[:, read.group >= 0], axis=1)
     sessions = np.bincount(pairs[0], minlength=read.n_groups)
-    columns = ("group", "rate", "share", "members", "sessions", "flows")
+    columns = ("group", "messages/s", "share", "members", "sessions", "flows")
     loads = [
         Load(
             f"group {g}, {plural(int(members[g]), 'member')}",
@@ -135,5 +135,5 @@ def _groups(read: Served) -> Section:
         )
         for g in np.flatnonzero(flows).tolist()
     ]
-    lead = "What each group carries, the heaviest first. Everybody in a group gets all of it."
+    lead = "Messages a second in each group, the heaviest first. Everybody in a group gets all of it."
     return Section("groups", "Load per group", load_chart(loads, columns, what="group"), lead)
