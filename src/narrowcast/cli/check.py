@@ -65,6 +65,8 @@ def check(
 
 
 def _show(plan: Tables, faults: list[str], checked: list[str], cost: dict[str, Any]) -> None:
+    from narrowcast.reports.text import term_words
+
     for fault in faults[:SHOWN]:
         output.print(f"[red]✗[/] {fault}", markup=True, soft_wrap=True)
     if len(faults) > SHOWN:
@@ -74,6 +76,6 @@ def _show(plan: Tables, faults: list[str], checked: list[str], cost: dict[str, A
         return
     for line in checked:
         output.print(f"[green]✓[/] {line}", soft_wrap=True)
-    rows = list(cost.items())
+    rows = [(term_words(name), value) for name, value in cost.items()]
     output.print(table("Cost, recomputed", ("term", "value"), rows, numbers=("value",)))
     output.print(f"[bold green]sound[/]: a {plan.kind} plan that does and costs what it says")

@@ -59,7 +59,8 @@ def report(
     if json:
         print_json({"out": out, "bytes": size, "whatif": asked is not None})
         return
-    output.print(f"Written to {out} ({size / 1e6:.1f} MB)", markup=False)
+    much = f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.0f} kB"
+    output.print(f"Written to {out} ({much})", markup=False)
 
 
 def _timeline(folder: Path | None) -> list[dict[str, Any]]:

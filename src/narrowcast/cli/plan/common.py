@@ -106,9 +106,9 @@ def bars(title: str, costs: Mapping[str, float], ours: str) -> Any:
     return table(title, ("way", "cost", ""), rows, numbers=("cost",))
 
 
-def show(headline: str, costs: Mapping[str, float], ours: str, out: Path | None) -> None:
+def show(headline: str, ours: float, others: Mapping[str, float], out: Path | None) -> None:
     """The headline, the bars, and where the plan went."""
     output.print(headline)
-    output.print(bars("Against the other ways", costs, ours))
+    output.print(bars("Against the other ways", {"this plan": ours, **others}, "this plan"))
     if out is not None:
         output.print(f"Written to {out}")

@@ -130,7 +130,7 @@ def filters(
         f"[bold]{len(nodes):,} filter{'s' * (len(nodes) != 1)} on a tree of {shape.n:,} vertices[/]: {made.goal} "
         f"{text(made.objective)}, {saved:.1%} below no filter ({made.method}{gap})"
     )
-    show(headline, {"narrowcast": made.objective, **made.cost.baselines}, "narrowcast", out)
+    show(headline, made.objective, made.cost.baselines, out)
     _show_filters(nodes, made)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from narrowcast.cli.arguments import numbers
-from narrowcast.cli.output import AsJson, Seed, output, print_json, working
+from narrowcast.cli.output import AsJson, Seed, print_json, working
 from narrowcast.cli.plan.common import (
     DemandFolder,
     InterestTable,
@@ -17,9 +17,9 @@ from narrowcast.cli.plan.common import (
     Picture,
     Strict,
     as_json,
-    bars,
     drawn,
     read_flows,
+    show,
     written,
 )
 
@@ -84,10 +84,8 @@ def hybrid(
         print_json(as_json(made, aside, out, picture=picture))
         return
     wants = made.interest
-    output.print(
+    headline = (
         f"[bold]{wants.n_flows:,} flows, {wants.n_users:,} subscribers:[/] {made.percent_of_perfect:.1f} % of "
         f"perfect multicast, {made.unicast_share:.1%} of it by unicast"
     )
-    output.print(bars("Against the other ways", {"this plan": made.cost} | dict(made.baselines), "this plan"))
-    if out is not None:
-        output.print(f"Written to {out}")
+    show(headline, made.cost, dict(made.baselines), out)

@@ -90,7 +90,7 @@ def network(
     headline += (
         f"subscribers:[/] {made.cost.total:,.4g} an hour; no plan costs more than {made.cost.gap or 0.0:.1%} less"
     )
-    show(headline, {"this plan": made.cost} | dict(made.cost.baselines), "this plan", out)
+    show(headline, made.cost, made.cost.baselines, out)
     rows = [(name.replace("_", " "), made.cost.terms[name], f"{value / (made.cost.total or 1):.1%}")
             for name, value in made.cost.terms.items()]  # fmt: skip
     output.print(table("Cost per hour by term", ("term", "cost", "share"), rows, numbers=("cost", "share")))

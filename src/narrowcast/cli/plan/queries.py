@@ -157,7 +157,7 @@ def queries(
         f"{len(made.sets):,} on {on:,} channel{'s' * (on != 1)}: cost {text(made.cost)}, "
         f"{made.saved:.1%} below answering each alone"
     )
-    show(headline, {"narrowcast": made.cost, "each alone": made.baseline}, "narrowcast", out)
+    show(headline, made.cost, {"each alone": made.baseline}, out)
     _show_sets(made)
 
 

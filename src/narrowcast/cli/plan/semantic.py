@@ -239,7 +239,7 @@ def _show(made: SemanticPlan, reasons: list[ChannelReason], out: Path | None) ->
     )
     said = {"spt": "shortest path trees", "unicast": "unicast"}
     others = {said[name]: cost for name, cost in made.cost.baselines.items()}
-    show(headline, {"narrowcast": total} | others, "narrowcast", out)
+    show(headline, total, others, out)
     rows = [
         (r.channel, r.kind, r.n_messages, len(made.channels[r.channel].gateways), r.cost, _percent(r.cost, r.spt),
          _percent(r.cost, r.alone))
