@@ -22,6 +22,7 @@ from narrowcast.model import Demand, Interest, Topology, Tree
 from narrowcast.model.network_demand import NetworkDemand
 from narrowcast.plans.filters.result import TreeDemand, placed
 from narrowcast.plans.network.route import profiles
+from narrowcast.plans.queries.constants import KM
 from narrowcast.plans.queries.result import QueryDemand
 
 SYMBOLS = ["IBM", "MSFT", "GE", "HP", "SAP", "ORCL", "INTC", "CSCO"]
@@ -53,30 +54,36 @@ def channels(groups: int = 2) -> Given:
     return Given(plan, tuple((who, text, None) for who, text in profiles.items()))
 
 
-def filters() -> Given:
+def hybrid(groups: int = 2) -> Given:
+    given = channels()
+    return Given(nc.plan(given.plan.demand, "hybrid", groups=groups), given.wishes)
+
+
+def filters(at: tuple[int, int] = (0, 1)) -> Given:
     tree = Tree([-1, 0, 0, 1, 1, 2], names=["hub", "west", "east", "w-1", "w-2", "e-1"])
-    plan = placed(TreeDemand(tree, np.array([3.0, 2.0, 1.0, 1.0, 1.0, 1.0])), [0, 1], {"objective": "traffic", "k": 2})
+    plan = placed(TreeDemand(tree, np.array([3.0, 2.0, 1.0, 1.0, 1.0, 1.0])), [*at], {"objective": "traffic", "k": 2})
     wishes = (("ibm", "symbol = 'IBM'", "w-1"), ("cheap", "price < 20", "w-2"), ("dear", "price > 80", "e-1"))
     return Given(plan, wishes)
 
 
-def semantic() -> Given:
+def semantic(method: str = "search") -> Given:
     topology = Topology([(0, 1), (1, 2), (1, 3)], names=["hub", "mid", "left", "right"])
     wishes = (("ibm", "symbol = 'IBM'", "left"), ("cheap", "price < 20", "right"))
     window = pa.Table.from_pylist([message(n) for n in range(100)])
-    plan = nc.semantic.plan(topology, [text for _, text, _ in wishes], [(0, 2), (1, 3)], window, sources=0)
+    texts = [text for _, text, _ in wishes]
+    plan = nc.semantic.plan(topology, texts, [(0, 2), (1, 3)], window, sources=0, method=method)
     return Given(plan, wishes)
 
 
-def queries() -> Given:
+def queries(km: float = KM) -> Given:
     boxes = np.array([[[0.0, 20.0], [0.0, 900.0]], [[10.0, 30.0], [0.0, 900.0]], [[70.0, 90.0], [0.0, 900.0]]])
-    plan = nc.plan(QueryDemand(boxes, ("price", "n"), ["low", "lower", "high"]), "queries")
+    plan = nc.plan(QueryDemand(boxes, ("price", "n"), ["low", "lower", "high"]), "queries", km=km)
     wishes = (("low", "price BETWEEN 0 AND 20 AND n BETWEEN 0 AND 900", None),
               ("high", "price BETWEEN 70 AND 90 AND n BETWEEN 0 AND 900", None))  # fmt: skip
     return Given(plan, wishes)
 
 
-def network() -> Given:
+def network(price_send: float = 5.0) -> Given:
     """Two sites and the link between them; two desks in each, and flows that enter at either."""
     topology = Topology([(0, 1)], names=["London", "Paris"])
     wants = [[0, 1, 2], [1, 2, 3], [0, 4, 5], [4, 5, 6, 7]]
@@ -88,16 +95,25 @@ def network() -> Given:
         hosts=tuple(desks), host_site=[0, 0, 1, 1], host=[0, 1, 2, 3], source=[k % 2 for k in range(8)],
         key=("symbol",),
     )  # fmt: skip
-    plan = nc.plan(demand, "network", channels=3, price_group=0.0, price_send=5.0)
+    plan = nc.plan(demand, "network", channels=3, price_group=0.0, price_send=price_send)
     return Given(plan, tuple((who, text, None) for who, text in profiles(plan).items()))
 
 
 KINDS: dict[str, Callable[[], Given]] = {
     "channels": channels,
+    "hybrid": hybrid,
     "filters": filters,
     "semantic": semantic,
     "queries": queries,
     "network": network,
+}
+OTHERS: dict[str, Callable[[], Given]] = {  # another plan for the same subscribers
+    "channels": lambda: channels(4),
+    "hybrid": lambda: hybrid(1),
+    "filters": lambda: filters((0, 2)),
+    "semantic": lambda: semantic("merge"),
+    "queries": lambda: queries(1e6),
+    "network": lambda: network(0.0),
 }
 
 

@@ -67,8 +67,7 @@ def test_who_falls_silent_is_late_then_gone_then_forgotten_and_may_come_back() -
     watch.take(told("source-0", "source", started=2.0))
     assert watch.processes["source-0"]["state"] == "up"
     assert [event["text"] for event in watch.events] == [
-        "source source-0 is here", "source source-0 says nothing", "source source-0 is gone",
-        "source source-0 was started again",
+        "source-0 is here", "source-0 says nothing", "source-0 is gone", "source-0 was started again",
     ]  # fmt: skip
     after(FORGET + 1)
     assert watch.processes == {}
@@ -182,6 +181,31 @@ def test_the_map_has_a_line_for_every_way_that_a_subscriber_is_served() -> None:
     drawn = system_map(columns, legs, "<&>")
     assert "<&>" not in drawn
     assert drawn.count("<path") == 2 * len(legs), "each line on both drawings"
+
+
+def test_brokers_stand_in_the_order_of_the_largest_tree_whatever_other_trees_begin_with() -> None:
+    """Gateways that are the root of a small tree of their own are still at the end of the way."""
+    routing = Routing(
+        {1: Overlay("hub", (("hub", "mid"), ("mid", "left"), ("mid", "right"))), 2: Overlay("left", ()),
+         3: Overlay("right", (("right", "mid"),)), 4: Overlay("alone", ())},
+        {},
+    )  # fmt: skip
+    columns, legs = sketched(routing, {}, ["source-0"], [], {}, ())
+    brokers = [[station.label for station in stations] for _, stations in columns[1:-1]]
+    assert brokers == [["alone", "hub"], ["mid"], ["left", "right"]]
+    ends = [
+        (float(d.split()[0][1:]), float(d.split()[-2]))
+        for d in re.findall(r' d="([^"]*)"', system_map(columns, legs, ""))
+    ]
+    assert ends
+    assert all(start < end for start, end in ends), "a line runs back through its box"
+
+
+def test_who_wants_nothing_any_more_and_gets_nothing_is_not_shown() -> None:
+    watch, clock = watched()
+    watch.take(told("here", subscriptions={"s": {"profile": "a = 1", "lag": 0}}, at=1.0))
+    watch.take(told("left", subscriptions={}, at=1.0))
+    assert [edge["name"] for edge in Page(watch, 1, clock).state()["edges"]] == ["here"]
 
 
 def test_an_edge_is_called_by_its_only_subscription() -> None:

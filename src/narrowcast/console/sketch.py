@@ -114,14 +114,17 @@ def _few(groups: Iterable[int], busiest: Mapping[int, float]) -> list[int]:
 
 
 def _levels(trees: Sequence[Overlay], filters: Collection[str]) -> list[tuple[str, list[Station]]]:
-    """Brokers by their hops from where messages enter, a column each."""
-    children: dict[str, set[str]] = {}
+    """Brokers by their hops from where most messages enter, the root of the largest tree; a column each."""
+    near: dict[str, set[str]] = {tree.root: set() for tree in trees}
     for tree in trees:
         for u, v in tree.links:
-            children.setdefault(u, set()).add(v)
-    level, found = {tree.root for tree in trees}, list[tuple[str, list[Station]]]()
-    seen = set(level)
+            near.setdefault(u, set()).add(v)
+            near.setdefault(v, set()).add(u)
+    found, seen = list[tuple[str, list[Station]]](), set[str]()
+    level = {tree.root for tree in sorted(trees, key=lambda tree: (-len(tree.links), tree.root))[:1]}
+    level |= _elsewhere(near, level)
     while level:
+        seen |= level
         order = sorted(level)
         stations = [
             Station(f"broker:{name}", name, "filter" if name in filters else "broker", asks("node", name))
@@ -130,6 +133,20 @@ def _levels(trees: Sequence[Overlay], filters: Collection[str]) -> list[tuple[st
         if len(order) > MOST:
             stations.append(Station(f"broker:others-{len(found)}", f"{len(order) - MOST} more", "more"))
         found.append(("Brokers" if not found else f"{len(found)} hop{'s' if len(found) > 1 else ''}", stations))
-        level = {v for u in level for v in children.get(u, ())} - seen
-        seen |= level
+        level = {v for u in level for v in near[u]} - seen
+    return found
+
+
+def _elsewhere(near: Mapping[str, set[str]], begin: set[str]) -> set[str]:
+    """One broker of every part that cannot be reached from these."""
+    found, left, reached = set[str](), sorted(near), set[str]()
+    for start in [*begin, *left]:
+        if start in reached:
+            continue
+        if start not in begin:
+            found.add(start)
+        front = {start}
+        while front:
+            reached |= front
+            front = {v for u in front for v in near[u]} - reached
     return found

@@ -26,7 +26,8 @@ class Page:
         watch = self.watch
         found = watch.overview.measured(OVER_S, self._now())
         planned_at_gateways(found, watch.subscriptions)
-        edges = sorted(found["edges"], key=lambda edge: (-edge["unasked_s"], edge["name"]))
+        there = [edge for edge in found["edges"] if edge["subscriptions"] or edge["arrived_s"]]  # others want nothing
+        edges = sorted(there, key=lambda edge: (-edge["unasked_s"], edge["name"]))
         groups = sorted(found["groups"], key=lambda group: (-group["messages_s"], group["group"]))
         self._draw(edges, {group["group"]: group["messages_s"] for group in groups})
         called = labels(watch.subscriptions)

@@ -66,7 +66,7 @@ class SystemWatch:
         if known is None or known["state"] != "up" or known["started"] != told.get("started"):
             if role in STANDING:
                 again = known is not None and known["started"] != told.get("started")
-                self.note("good", f"{role} {name} {'was started again' if again else 'is here'}", "process")
+                self.note("good", f"{called(role, name)} {'was started again' if again else 'is here'}", "process")
             self.processes[name] = {"role": role, "started": told.get("started"), "state": "up", "heard": now}
         else:
             known["heard"] = now
@@ -84,7 +84,8 @@ class SystemWatch:
             if state != known["state"]:
                 known["state"] = state
                 if known["role"] in STANDING:
-                    self.note("bad" if state == "gone" else "warn", f"{known['role']} {name} {WORDS[state]}", "process")
+                    told = f"{called(known['role'], name)} {WORDS[state]}"
+                    self.note("bad" if state == "gone" else "warn", told, "process")
             if silent > (FORGET if known["role"] in STANDING else GONE):
                 del self.processes[name]
 
@@ -155,6 +156,15 @@ class SystemWatch:
             for old in [n for n in self._plans if n < number]:
                 del self._plans[old]
             self.changed.set()
+
+
+def called(role: str, name: str) -> str:
+    """A process by role and name, or by its name where that begins with the role.
+
+    >>> called("broker", "hub"), called("source", "source-0")
+    ('broker hub', 'source-0')
+    """
+    return name if name.startswith(role) else f"{role} {name}"
 
 
 def _refuse(text: str) -> None:

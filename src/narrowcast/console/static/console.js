@@ -245,10 +245,10 @@
   const chart = () => {
     const svg = $("chart"), width = Math.round(svg.clientWidth), height = Math.round(svg.clientHeight);
     if (!width || samples.length < 2) return;
-    if (!frame || frame.width !== width) {
+    if (!frame || frame.width !== width || frame.height !== height) {
       svg.replaceChildren();
       set(svg, "viewBox", `0 0 ${width} ${height}`);
-      frame = { width, lines: ["sent", "useful", "wasted"].map((name) => make("polyline", { class: name })) };
+      frame = { width, height, lines: ["sent", "useful", "wasted"].map((name) => make("polyline", { class: name })) };
       frame.axes = make("g");
       frame.marks = make("g");
       svg.append(frame.axes, frame.marks, ...frame.lines);
@@ -275,6 +275,8 @@
     }
     frame.marks.replaceChildren(...marks);
   };
+
+  new ResizeObserver(() => chart()).observe($("chart"));
 
   // Questions.
   const explain = async (asks) => {
