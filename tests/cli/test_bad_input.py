@@ -96,11 +96,11 @@ def test_neither_and_both_ways_to_give_profiles(messages: Path, capsys) -> None:
         (["frobnicate"], "frobnicate"),
         (["match"], "messages"),
         (["profile", "a = 1", "--colour"], "--colour"),
-        (["generate", "chaos", "--out", "x"], "'chaos' is not one of"),
+        (["generate", "chaos", "--out", "x"], "workload must be one of 'market'"),
         (["generate", "market", "--out", "x", "--set", "symbols"], "--set expects NAME=VALUE"),
         (["generate", "market", "--out", "x", "--set", "sybmols=3"], "sybmols"),
         (["generate", "market", "--out", "x", "--set", "markets=many"], "whole number"),
-        (["generate", "market", "--out", "x", "--messages", "some"], "'--messages'"),
+        (["generate", "market", "--out", "x", "--messages", "some"], "--messages must be a valid integer"),
     ],
     ids=lambda value: "-".join(value)[:30] if isinstance(value, list) else "",
 )

@@ -7,6 +7,7 @@ where, how to fix it); 3 it could not be done; 4 a fault in narrowcast; 130 stop
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -134,4 +135,23 @@ def _usage(error: BaseException, arguments: Sequence[str]) -> int:
     context = getattr(error, "ctx", None)
     command = getattr(context, "command_path", "narrowcast")
     text = str(getattr(error, "format_message", lambda: str(error))()).rstrip(".")
-    return _complain(f"{text} (see {command} --help)", BAD_INPUT)
+    return _complain(f"{must_be(text)} (see {command} --help)", BAD_INPUT)
+
+
+def must_be(text: str) -> str:
+    """A complaint of the parser in the words of all others.
+
+    >>> must_be("Invalid value for '--groups': Input should be greater than or equal to 1")
+    '--groups must be greater than or equal to 1'
+    >>> must_be("Invalid value for '--to': Value error, 'x' is not one of 'nats', 'csv'")
+    "--to must be one of 'nats', 'csv', got 'x'"
+    """
+    found = re.fullmatch(r"Invalid value for '(.+?)': (?:Value error, )?(.*)", text, re.DOTALL)
+    if found is None:
+        return text
+    name, why = found.groups()
+    if choice := re.fullmatch(r"('.*?') is not one of (.*)", why):
+        return f"{name} must be one of {choice[2]}, got {choice[1]}"
+    if why.startswith("Input should be "):
+        return f"{name} must be {why.removeprefix('Input should be ').partition(', unable to')[0]}"
+    return f"{name}: {why}"

@@ -81,8 +81,12 @@ def demo(
         print_json(result)
     else:
         output.print(f"\nOpen [bold]{result['report']}[/]: the plan against every other way, by group and by receiver.")
-        output.print(f"Tables, measurements and plan are in {folder}. Next: [bold]narrowcast explain {folder}/plan "
-                     f"--group 3[/], [bold]narrowcast up {folder}/plan[/]", soft_wrap=True)  # fmt: skip
+        output.print(
+            f"Tables, measurements and plan are in {folder}. Next: "
+            f"[bold]narrowcast explain {folder}/plan --group 3[/]; "
+            f"[bold]narrowcast up {folder}/plan --console[/], a running system and its page",
+            soft_wrap=True,
+        )
     if not result["live"].get("exact", True):
         raise typer.Exit(1)
     if console:

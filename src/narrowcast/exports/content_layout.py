@@ -12,8 +12,7 @@ from narrowcast.deliver.routing.address import Multicast
 from narrowcast.deliver.routing.routes import Subscribers
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.routing.shared_groups import in_groups
-from narrowcast.errors import UnsupportedError
-from narrowcast.exports.layout import GroupLayout, layout_of
+from narrowcast.exports.layout import GroupLayout, layout_of, no_notion
 from narrowcast.exports.options import Options
 from narrowcast.exports.text import table
 from narrowcast.model.plan import Plan
@@ -33,7 +32,7 @@ def any_layout(plan: Plan, options: Options, target: str) -> tuple[GroupLayout, 
         return _semantic(plan, options)
     if isinstance(plan, QueriesPlan):
         return _queries(plan, options)
-    raise UnsupportedError(f"{target} has no notion of a {plan.kind} plan; it can be exported to csv", works=("csv",))
+    raise no_notion(f"{target} has no notion of a {plan.kind} plan", plan.kind)
 
 
 def _semantic(plan: SemanticPlan, options: Options) -> tuple[GroupLayout, dict[str, str]]:

@@ -10,6 +10,9 @@ from narrowcast.model.interest_tables import names_of
 from narrowcast.model.plan import Plan
 from narrowcast.plans.channels.result import ChannelsPlan
 
+#: Where plans go that not every target has a notion of.
+ELSEWHERE = {"filters": ("nats", "csv")} | dict.fromkeys(("semantic", "queries"), ("cyclonedds", "nats", "csv"))
+
 
 @dataclass(frozen=True)
 class GroupLayout:
@@ -50,6 +53,12 @@ class GroupLayout:
         return {subscriber: number for number, subscriber in enumerate(served)}
 
 
+def no_notion(told: str, kind: str) -> UnsupportedError:
+    """What to raise where a target cannot have a plan of this kind: with the targets that can."""
+    works = ELSEWHERE.get(kind, ("csv",))
+    return UnsupportedError(f"{told}; it can be exported to {', '.join(works)}", works=works)
+
+
 def layout_of(plan: Plan) -> GroupLayout:
     """A channels plan by names. O(pairs).
 
@@ -60,9 +69,7 @@ def layout_of(plan: Plan) -> GroupLayout:
     True
     """
     if not isinstance(plan, ChannelsPlan):
-        raise UnsupportedError(
-            f"a {plan.kind} plan has no multicast groups to configure; it can be exported to csv", works=("csv",)
-        )
+        raise no_notion(f"a {plan.kind} plan has no multicast groups to configure", plan.kind)
     interest = plan.interest
     flows = names_of(interest.flow_names, range(interest.n_flows)).to_pylist()
     users = names_of(interest.user_names, range(interest.n_users)).to_pylist()

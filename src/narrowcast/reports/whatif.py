@@ -197,4 +197,4 @@ def _numeric(value: Any) -> bool:
 
 def words_of(key: str) -> str:
     """What people call a setting."""
-    return key.replace("_", " ") if key != "k" else "filters"
+    return key.removeprefix("max_").replace("_", " ") if key != "k" else "filters"

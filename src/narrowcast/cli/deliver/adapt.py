@@ -77,6 +77,8 @@ def adapt(
     if (system is None) == (replay is None):
         raise InputError("adapt needs exactly one of --system and --replay", name="system", hint="--system .narrowcast")
     if system is not None:
+        if not system.exists():
+            raise InputError(f"no system has been started in {system}", name="system", hint="narrowcast up PLAN")
         _live(system / "up.toml" if system.is_dir() else system, snapshots)
         return
     from narrowcast.adapt.decide import Policy

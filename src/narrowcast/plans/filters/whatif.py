@@ -26,7 +26,7 @@ def family(plan: FiltersPlan) -> Family:
     return Family(
         budgets=names if plan.goal == "traffic" else (),
         prices=() if plan.goal == "traffic" else names,
-        measure="objective",
+        measure="traffic and delay" if plan.goal == "both" else plan.goal,
         yardstick="no filter",
         present=partial(_against_none, plan),
         setting=partial(_setting, plan),
