@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from console.systems import HOSTILE, KINDS, Running, running_console
+from console.systems import HOSTILE, KINDS, OTHERS, Running, running_console
 from narrowcast.deliver.processes.supervise import state_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (in the dev group)")
@@ -156,6 +156,49 @@ def test_every_kind_has_a_page(kind: str, browser: Any, tmp_path: Path) -> None:
         visit.page.fill("#find-name", {"semantic": "left", "queries": "low", "network": "Paris-1"}[kind])
         assert visit.page.locator("#find-results li").count() >= 1
         looked_at(visit, kind)
+        visit.close()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_moved_by_clicking_and_seen_to_fail_and_recover(kind: str, browser: Any, tmp_path: Path) -> None:
+    OTHERS[kind]().plan.save(tmp_path / "other")
+    options = ("--allow-changes", "--propose", str(tmp_path / "other"))
+    with running_console(tmp_path / "data", KINDS[kind](), 124, *options) as it:
+        visit = Visit(browser, it.url)
+        settled(visit)
+        epoch, names = it.registry()
+        visit.until(f"document.getElementById('t-epoch').textContent === '{epoch['current']}'", 5)
+        visit.until(f"document.getElementById('t-subscriptions').textContent === '{len(names)} subscriptions'", 5)
+        for theme in ("light", "dark"):
+            visit.page.emulate_media(color_scheme=theme)
+            assert visit.faults() == []
+        visit.page.click("#propose button")
+        visit.until("document.getElementById('proposal-says').textContent.startsWith('Made anew')", 120)
+        visit.page.click("#others button")
+        visit.until("document.getElementById('install') !== null", 60)
+        assert "would go" in visit.text("proposal-says")
+        visit.page.click("#install")
+        visit.page.click("#confirm-yes")
+        visit.until("document.getElementById('proposal-says').textContent.startsWith('In force')", 60)
+        after = it.registry()[0]
+        assert kind == "filters" or after["current"] > epoch["current"], "filters move without an epoch"
+        visit.until(f"document.getElementById('t-epoch').textContent === '{after['current']}'", 5)
+        if kind == "filters":
+            visit.until("document.querySelector('svg.wide-only .filter[data-box=\"broker:east\"]') !== null", 5)
+        source = state_of(it.folder)["processes"]["source-0"]  # type: ignore[index]
+        os.kill(source, signal.SIGSTOP)
+        try:
+            assert visit.until("document.getElementById('health').dataset.level === 'bad'", 10) < 2.0
+            visit.until("document.querySelector('.absent[data-box=\"source:source-0\"]') !== null", 2)
+        finally:
+            os.kill(source, signal.SIGKILL)
+        visit.until("document.getElementById('health').dataset.level === 'ok'", 30)
+        visit.until("parseFloat(document.getElementById('t-messages_s').textContent) > 0", 30)
+        visit.page.click("#read-report")
+        visit.until("document.getElementById('plan-now') !== null", 60)
+        looked_at(visit, f"{kind}-moved")
         visit.close()
 
 

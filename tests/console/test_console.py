@@ -14,16 +14,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 import narrowcast as nc
 from console.systems import KINDS, Running, message, running_console
 from narrowcast.console.guard import token_in
+from narrowcast.console.server import answering
 from narrowcast.console.sketch import labels, planned_at_gateways, sketched
 from narrowcast.console.state import Page
 from narrowcast.console.watch import FORGET, GONE, LATE, SystemWatch
+from narrowcast.console.work import Lately, asked_more, explanation_markup, proposed
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Multicast, Overlay, Unicast
+from narrowcast.deliver.wire import encode_payload
+from narrowcast.errors import UnsupportedError
 from narrowcast.plans.verbs import report_page
 from narrowcast.reports.system_map import system_map
 from reports.pages import PLANS
@@ -158,6 +164,39 @@ def test_the_plan_page_of_every_kind_is_its_report(kind: str, tmp_path: Path) ->
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
     assert re.findall(r"<h3 id[^>]*>(.*?)</h3>", found["sections"]) == ["Now, beside the plan", *titles]
     assert found["data"] == json.loads(re.search(r'id="data">(.*?)</script>', page, re.S).group(1))
+
+
+def test_a_plan_without_a_budget_is_made_anew_and_what_if_says_what_can_be_asked(tmp_path: Path) -> None:
+    given = KINDS["queries"]()
+    given.plan.save(tmp_path / "plan")
+    wishes = {who: text for who, text, _ in given.wishes}
+    lately = Lately([encode_payload(message(n)) for n in range(200)], 10.0, wishes, {}, ())
+    found = proposed(str(tmp_path / "plan"), None, lately, str(tmp_path / "new"))
+    assert found["how"].startswith("Made anew from the last 200 messages")
+    assert nc.load(tmp_path / "new").check().sound
+    with pytest.raises(UnsupportedError, match="no budget to raise; narrowcast whatif can change its km, kt, ku, ka"):
+        asked_more(str(tmp_path / "plan"), 2, lately)
+    with pytest.raises(UnsupportedError, match="another number of groups does not support queries plans"):
+        proposed(str(tmp_path / "plan"), 3, lately, str(tmp_path / "other"))
+
+
+def test_of_a_subscriber_that_the_plan_does_not_name_its_broker_is_explained(tmp_path: Path) -> None:
+    KINDS["filters"]().plan.save(tmp_path / "plan")
+    told = explanation_markup(str(tmp_path / "plan"), "subscriber", "ibm", (), "w-1")
+    assert "of w-1, the broker it is behind" in told
+    assert "<dl" in told
+    assert explanation_markup(str(tmp_path / "plan"), "node", "<b>", ()).startswith("<p>The plan has no")
+
+
+def test_a_fault_is_an_answer_that_the_page_can_read(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(request: Request) -> Response:
+        raise IndexError("tuple index out of range")
+
+    scope = {"type": "http", "method": "GET", "path": "/api/x", "headers": [], "query_string": b"", "server": ("a", 1)}
+    answer = asyncio.run(answering(broken)(Request(scope)))
+    assert answer.status_code == 500
+    assert "fault" in json.loads(bytes(answer.body))["error"]
+    assert "tuple index" in caplog.text
 
 
 # The map.

@@ -15,6 +15,10 @@ from narrowcast.reports.parts import Section, facts, table
 from narrowcast.reports.text import THIN, e, number, percent
 
 MOST = 20
+WAYS = {"rest": "the channel for the rest"}
+#: Where a message ends, as shares of all that are sent.
+LEVELS = {"useful": "useful", "group": "kept away by the network", "session": "dropped by the middleware",
+          "flow": "dropped by flow", "profile": "dropped by profile"}  # fmt: skip
 
 
 def way_of(address: Address) -> str:
@@ -112,13 +116,13 @@ def _subscriber(watch: SystemWatch, name: str) -> str:
     if live is not None:
         known += [("useful", _rate(live["useful_s"])), ("unasked", _rate(live["unasked_s"]))]
         counts = {"lag, in log entries": live["lag"], "repaired from the log": live["repaired"], "gaps": live["gaps"]}
-        counts |= {f"came by {how}": n for how, n in live["ways"].items() if how != "log"}
+        counts |= {f"came by {WAYS.get(how, how)}": n for how, n in live["ways"].items() if how != "log"}
         known += [(what, number(n)) for what, n in counts.items()]
         measured, predicted = live["measured"], live["predicted"]
         known += [
-            (f"{level}: measured / predicted", f"{percent(measured[level])} / {percent(predicted[level])}")
-            for level in predicted
-            if level in measured
+            (f"{words}, measured / predicted", f"{percent(measured[level])} / {percent(predicted[level])}")
+            for level, words in LEVELS.items()
+            if level in predicted and level in measured
         ]
     routing = watch.routing
     rows = []

@@ -87,8 +87,8 @@ class Desk:
 
     # Questions.
 
-    async def explain(self, what: str, name: str) -> str:
-        return await self._work(work.explanation_markup, self.in_force, what, name, self._base.system.key)
+    async def explain(self, what: str, name: str, behind: str | None = None) -> str:
+        return await self._work(work.explanation_markup, self.in_force, what, name, self._base.system.key, behind)
 
     async def report(self) -> dict[str, Any]:
         return await self._work(work.reported, self.in_force, self._base.system.key, live_section(self._watch))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -25,6 +26,8 @@ from narrowcast.console.watch import SystemWatch
 from narrowcast.deliver.processes.backbone import Backbone
 from narrowcast.errors import InputError, NarrowcastError
 from narrowcast.version import __version__
+
+_log = logging.getLogger(__name__)
 
 EVERY_S, LEAST_S = 1.0, 0.25
 MOST_VIEWERS = 32
@@ -119,7 +122,8 @@ class Console:
         what, name = (request.query_params.get(each, "")[:4096] for each in ("what", "name"))
         live = answer_about(self.watch, what, name)
         try:
-            planned = await self.desk.explain(what, _planned_name(self.watch, what, name))
+            behind = self.watch.subscriptions.get(name, {}).get("gateway") if what == "subscriber" else None
+            planned = await self.desk.explain(what, _planned_name(self.watch, what, name), behind)
         except NarrowcastError as error:
             planned = ""
             live += f"<p>{_escaped(error)}</p>"
@@ -150,16 +154,16 @@ class Console:
         """The application, guarded."""
         routes = [Route(path, _static(*where)) for path, where in STATIC.items()]
         asked: list[Endpoint] = [self.live, self.map, self.find, self.explain, self.about, self.report, self.whatif]
-        routes += [Route(f"/api/{call.__name__}", _safe(call)) for call in asked]
+        routes += [Route(f"/api/{call.__name__}", answering(call)) for call in asked]
         changes: list[Endpoint] = [self.propose, self.install]
-        routes += [Route(f"/api/{call.__name__}", _safe(call), methods=["POST"]) for call in changes]
+        routes += [Route(f"/api/{call.__name__}", answering(call), methods=["POST"]) for call in changes]
         return HttpGuard(Starlette(routes=routes), token=token, hosts=hosts, changes=self.changes)
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def _safe(call: Endpoint) -> Endpoint:
+def answering(call: Endpoint) -> Endpoint:
     """Whose turn it is goes into the answer: errors of ours are one line."""
 
     async def answer(request: Request) -> Response:
@@ -167,6 +171,9 @@ def _safe(call: Endpoint) -> Endpoint:
             return await call(request)
         except NarrowcastError as error:
             return JSONResponse({"error": str(error)}, 422)
+        except Exception:
+            _log.exception("a fault in answering %s", request.url.path)
+            return JSONResponse({"error": "a fault in narrowcast itself; the console's log has more"}, 500)
 
     return answer
 

@@ -58,7 +58,8 @@ def sketched(
     for heading, brokers in _levels(trees, filters):
         columns.append((heading, brokers))
     drawn = {station.key for _, stations in columns for station in stations}
-    roots = {f"broker:{tree.root}" for tree in trees}
+    fed = {v for tree in trees for _, v in tree.links}
+    roots = {f"broker:{tree.root}" for tree in trees if tree.links or tree.root not in fed}
     links = sorted({link for tree in trees for link in tree.links})
     legs += [Leg(s.key, root, root) for s in columns[0][1] for root in sorted(roots)]
     legs += [Leg(f"broker:{u}", f"broker:{v}", f"broker:{v}") for u, v in links]

@@ -28,11 +28,12 @@ from narrowcast.profiles.possible import candidates, possible
 from narrowcast.profiles.predicate import predicate
 from narrowcast.reports.page import section_markup, tile_markup
 from narrowcast.reports.parts import Section, facts, folded, table
-from narrowcast.reports.text import e, number, percent, plural
+from narrowcast.reports.text import e, number, percent, plural, term_words
 from narrowcast.reports.whatif import parse_whatif, whatif_section, words_of
 
 TIME_LIMIT_S = 1.5  # for each setting that is tried
 ROWS, MOST_MATCHED = 12, 2000
+MOVED = {"channels": ("flow",), "network": ("flow",), "queries": ("query", "queries"), "": ("part", "parts")}
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,11 @@ def asked_more(folder: str, more: int, lately: Lately) -> dict[str, Any]:
     except (UnsupportedError, InputError):
         told = "the plan's own statistics"
     family = kind_of(plan.kind).whatif.family(plan)
+    if not family.budgets:
+        prices = ", ".join(family.prices)
+        raise UnsupportedError(
+            f"this {plan.kind} plan has no budget to raise; narrowcast whatif can change its {prices}"
+        )
     name = family.budgets[0]
     here = int(family.setting(name) or 1)
     values = sorted({max(1, here - more), here, here + max(1, more // 2), here + more, here + 2 * more})
@@ -150,8 +156,8 @@ def proposed(folder: str, budget: int | None, lately: Lately, out: str) -> dict[
     """A plan for the demand of now, from nothing, with the plan's own budget or another; written to `out`, judged."""
     plan = plan_in(folder, lately.key)
     now, told = under_present(plan, lately)
-    name = kind_of(plan.kind).whatif.family(plan).budgets[0]
     if budget is not None:
+        name = (*kind_of(plan.kind).whatif.family(plan).budgets, "groups")[0]
         if not hasattr(getattr(now, "settings", None), name):
             raise UnsupportedError(f"proposing another number of {name} does not support {plan.kind} plans yet")
         now = replace(now, settings=replace(now.settings, **{name: budget}))
@@ -186,8 +192,9 @@ def _changes(found: Migration) -> str:
     if found.before.filters or found.after.filters:
         old, new = (", ".join(sorted(ways.filters)) or "nowhere" for ways in (found.before, found.after))
         return f"Filters would go from {old} to {new}"
+    moved = plural(len(found.moves), *MOVED.get(found.new.kind, MOVED[""]))
     return (
-        f"{plural(len(found.moves), 'content')} would go another way, with {plural(sum(joins.values()), 'join')} and "
+        f"{moved} would go another way, with {plural(sum(joins.values()), 'join')} and "
         f"{plural(sum(leaves.values()), 'leave')} at {plural(len(joins | leaves), 'subscriber')}"
     )
 
@@ -195,10 +202,11 @@ def _changes(found: Migration) -> str:
 def _review(found: Migration) -> str:
     """What a person looks at before installing: costs, what moves, who joins and leaves."""
     joins, leaves = found.counts()
-    costs = [
-        (name.replace("_", " "), *("–" if v is None else number(v) for v in pair)) for name, pair in found.cost.items()
+    costs = [(term_words(name), *("–" if v is None else number(v) for v in pair)) for name, pair in found.cost.items()]
+    parts = [
+        "<p>Costs, each plan under its own demand:</p>",
+        table(("term", "now", "then"), costs, numbers=("now", "then"), stack=True),
     ]
-    parts = [table(("cost term, each plan under its own demand", "now", "then"), costs, numbers=("now", "then"))]
     if found.moves:
         moves = [(m.content.split(" [")[0], number(m.weight), m.before or "nowhere", m.after or "nowhere")
                  for m in found.moves[:ROWS]]  # fmt: skip
@@ -213,12 +221,21 @@ def _review(found: Migration) -> str:
     return "".join(parts)
 
 
-def explanation_markup(folder: str, what: str, name: str, key: tuple[str, ...]) -> str:
-    """Why the plan does this with something, as a piece of a page; what it does not know is one sentence."""
+def explanation_markup(folder: str, what: str, name: str, key: tuple[str, ...], behind: str | None = None) -> str:
+    """Why the plan does this with something, as a piece of a page; what it does not know is one sentence.
+
+    Of a subscriber that the plan does not know by name, what it does at the broker that it is `behind`.
+    """
     try:
         found = explain(plan_in(folder, key), **{what: int(name) if what in ("group", "session", "channel") else name})
     except (NarrowcastError, ValueError) as error:
-        return f"<p>{e(error)}.</p>"
+        if behind is not None:
+            at = explanation_markup(folder, "node", behind, key)
+            return (
+                f"<p>The plan does not name this subscriber; of {e(behind)}, the broker it is behind, it says:</p>{at}"
+            )
+        said = str(error)
+        return f"<p>{e(said[:1].upper() + said[1:])}.</p>"
     known = [
         (k.replace("n_", "number of ").replace("_", " "), _plain(v)) for k, v in found.facts.items() if v is not None
     ]
