@@ -23,6 +23,7 @@ from narrowcast.cli.plan.common import (
     written,
 )
 from narrowcast.errors import InputError
+from narrowcast.reports.text import plural
 
 if TYPE_CHECKING:
     from narrowcast.model import Interest
@@ -181,8 +182,9 @@ def _show(plan: ChannelsPlan) -> None:
     wants, used = plan.interest, sorted({l for l in plan.session_of_flow.tolist() if l >= 0})
     n_groups = len({int(plan.group_of_session[l]) for l in used})
     output.print(
-        f"[bold]{wants.n_flows:,} flows, {wants.n_users:,} subscribers, {wants.n_pairs:,} wishes[/] in {n_groups} "
-        f"groups and {len(used)} sessions: {plan.cost.relative:.1%} of flooding's waste; no plan has less than "
+        f"[bold]{plural(wants.n_flows, 'flow')}, {plural(wants.n_users, 'subscriber')}, "
+        f"{plural(wants.n_pairs, 'wish', 'wishes')}[/] in {plural(n_groups, 'group')} and "
+        f"{plural(len(used), 'session')}: {plan.cost.relative:.1%} of flooding's waste; no plan has less than "
         f"{(plan.lower_bound or 0) / (plan.cost.flooding or 1.0):.1%}"
     )
     if not plan.key:

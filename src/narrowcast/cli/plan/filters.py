@@ -11,6 +11,7 @@ import typer
 from narrowcast.cli.output import AsJson, Seed, output, print_json, table, text, working
 from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, drawn, show, written
 from narrowcast.errors import InputError
+from narrowcast.reports.text import plural
 
 if TYPE_CHECKING:
     from narrowcast.model.quarantine import Quarantine
@@ -127,7 +128,7 @@ def filters(
     saved = 1 - made.objective / without if without else 0.0
     gap = "" if made.gap is None else f", gap {made.gap:.2%}"
     headline = (
-        f"[bold]{len(nodes):,} filter{'s' * (len(nodes) != 1)} on a tree of {shape.n:,} vertices[/]: {made.goal} "
+        f"[bold]{plural(len(nodes), 'filter')} on a tree of {shape.n:,} vertices[/]: {made.goal} "
         f"{text(made.objective)}, {saved:.1%} below no filter ({made.method}{gap})"
     )
     show(headline, made.objective, made.cost.baselines, out)

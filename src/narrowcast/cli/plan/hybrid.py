@@ -22,6 +22,7 @@ from narrowcast.cli.plan.common import (
     show,
     written,
 )
+from narrowcast.reports.text import plural
 
 
 def hybrid(
@@ -85,7 +86,7 @@ def hybrid(
         return
     wants = made.interest
     headline = (
-        f"[bold]{wants.n_flows:,} flows, {wants.n_users:,} subscribers:[/] {made.percent_of_perfect:.1f} % of "
-        f"perfect multicast, {made.unicast_share:.1%} of it by unicast"
+        f"[bold]{plural(wants.n_flows, 'flow')}, {plural(wants.n_users, 'subscriber')}:[/] "
+        f"{made.percent_of_perfect:.1f} % of perfect multicast, {made.unicast_share:.1%} of it by unicast"
     )
     show(headline, made.cost, dict(made.baselines), out)

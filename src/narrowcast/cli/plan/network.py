@@ -9,6 +9,7 @@ import typer
 
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table
 from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, drawn, show, written
+from narrowcast.reports.text import plural
 
 Folder = Annotated[
     Path,
@@ -86,9 +87,11 @@ def network(
     if json:
         print_json(as_json(made, aside, out, prices=prices.told(), lower_bounds=dict(made.lower_bounds)))
         return
-    headline = f"[bold]{wanted.n_sites} sites, {wanted.interest.n_flows:,} flows, {wanted.interest.n_users:,} "
-    headline += (
-        f"subscribers:[/] {made.cost.total:,.4g} an hour; no plan costs more than {made.cost.gap or 0.0:.1%} less"
+    wants = wanted.interest
+    headline = (
+        f"[bold]{plural(wanted.n_sites, 'site')}, {plural(wants.n_flows, 'flow')}, "
+        f"{plural(wants.n_users, 'subscriber')}:[/] {made.cost.total:,.4g} an hour; "
+        f"no plan costs more than {made.cost.gap or 0.0:.1%} less"
     )
     show(headline, made.cost, made.cost.baselines, out)
     rows = [(name.replace("_", " "), made.cost.terms[name], f"{value / (made.cost.total or 1):.1%}")

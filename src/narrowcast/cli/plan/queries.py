@@ -12,6 +12,7 @@ from narrowcast.cli.arguments import columns
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table, text, working
 from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, drawn, show, written
 from narrowcast.errors import InputError
+from narrowcast.reports.text import plural
 
 if TYPE_CHECKING:
     from narrowcast.plans.queries.result import QueriesPlan
@@ -153,8 +154,8 @@ def queries(
         return
     clients = len({query.client for query in asked})
     headline = (
-        f"[bold]{len(asked):,} queries of {clients:,} client{'s' * (clients != 1)}[/] answered by "
-        f"{len(made.sets):,} on {on:,} channel{'s' * (on != 1)}: cost {text(made.cost)}, "
+        f"[bold]{plural(len(asked), 'query', 'queries')} of {plural(clients, 'client')}[/] answered by "
+        f"{len(made.sets):,} on {plural(on, 'channel')}: cost {text(made.cost)}, "
         f"{made.saved:.1%} below answering each alone"
     )
     show(headline, made.cost, {"each alone": made.baseline}, out)

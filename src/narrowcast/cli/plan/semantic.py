@@ -11,6 +11,7 @@ import typer
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table, text, working
 from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, show, written
 from narrowcast.errors import InputError
+from narrowcast.reports.text import plural
 
 if TYPE_CHECKING:
     from narrowcast.model import Topology
@@ -233,9 +234,9 @@ def _show(made: SemanticPlan, reasons: list[ChannelReason], out: Path | None) ->
     total, spt = made.window_cost, made.cost.baselines.get("spt")
     against = f", {abs(1 - total / spt):.1%} {'below' if total <= spt else 'above'} shortest path trees" if spt else ""
     headline = (
-        f"[bold]{len(system.clients):,} clients of {len(system.profiles):,} profiles at {system.gateways.size:,} "
-        f"gateways[/] on {made.n_channels:,} channel{'s' * (made.n_channels != 1)}, {busy:,} of them in use: "
-        f"cost {text(total)}{against}"
+        f"[bold]{plural(len(system.clients), 'client')} of {plural(len(system.profiles), 'profile')} at "
+        f"{plural(system.gateways.size, 'gateway')}[/] on {plural(made.n_channels, 'channel')}, {busy:,} "
+        f"of them in use: cost {text(total)}{against}"
     )
     said = {"spt": "shortest path trees", "unicast": "unicast"}
     others = {said[name]: cost for name, cost in made.cost.baselines.items()}
