@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
@@ -52,3 +53,13 @@ def test_every_page_under_docs_is_in_the_navigation() -> None:
     listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in (ROOT / "docs").glob("*.md"):
         assert f": {page.name}" in listed, page.name
+
+
+def test_every_verb_of_the_package_says_what_it_takes_gives_and_raises_with_an_example() -> None:
+    verbs = [name for name in nc.__all__ if inspect.isroutine(getattr(nc, name))]
+    assert {"plan", "load", "save", "check", "explain", "up", "connect"} <= set(verbs)
+    for name in verbs:
+        text = inspect.getdoc(getattr(nc, name)) or ""
+        missing = [part for part in ("Parameters\n--", "Returns\n--", "Raises\n--") if part not in text]
+        assert missing == [], name
+        assert ">>> " in text or "\n    with " in text or "Example\n--" in text, name

@@ -38,6 +38,7 @@ def export(
 
     Parameters
     ----------
+    plan : of any kind; which targets a kind has, docs/matrix.md says
     to : cyclonedds, rti, ultramessaging, aeron, nats or csv
     out : the folder to write
     options, settings : where the plan lives on the network; `base_address=`, `port=`, `ttl=`, `interface=` …
@@ -50,6 +51,12 @@ def export(
     ------
     PlanError : the plan is unsound
     UnsupportedError : there is no such target, or it has no notion of this kind of plan
+
+    >>> import narrowcast as nc, tempfile
+    >>> plan = nc.plan(nc.Interest.from_pairs([0, 0, 1], [0, 1, 1], [5.0, 2.0]), groups=2, sessions=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sorted(nc.export(plan, "nats", f"{folder}/nats").texts)
+    ['flows.csv', 'nats.conf', 'subjects.csv', 'subscribers.csv']
     """
     if to not in TARGETS:
         raise UnsupportedError(f"to must be one of {', '.join(TARGETS)}, got {to!r}", works=tuple(TARGETS))

@@ -87,6 +87,10 @@ def load(folder: str | Path) -> Plan:
     ----------
     folder : what `save`, or `narrowcast plan … --out`, wrote
 
+    Returns
+    -------
+    Plan : as it was saved; `check` judges it again
+
     Raises
     ------
     InputError : the folder is damaged, incomplete, or from a newer narrowcast
@@ -120,10 +124,26 @@ def decoded(tables: Tables, name: str = "this plan") -> Plan:
 def save(plan: P, folder: str | Path, *, overwrite: bool = False) -> P:
     """Judge a plan and write it, whole or not at all; the plan as it was written.
 
+    Parameters
+    ----------
+    plan : of any kind
+    folder : the folder to write
+    overwrite : replace a plan that is there
+
+    Returns
+    -------
+    Plan : the same, with what was checked
+
     Raises
     ------
     PlanError : the plan is unsound, and nothing was written
     InputError : the folder is already there, or cannot be written
+
+    >>> import narrowcast as nc, tempfile
+    >>> plan = nc.plan(nc.Interest.from_pairs([0, 0, 1], [0, 1, 1], [5.0, 2.0]), groups=2, sessions=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nc.save(plan, f"{folder}/plan").cost == nc.load(f"{folder}/plan").cost
+    True
     """
     plan = judged(plan)
     write_tables(plan.to_tables(), folder, overwrite=overwrite)
@@ -198,6 +218,15 @@ def check(plan: Plan | str | Path, messages: Any = None, subscriptions: Any = No
     Returns
     -------
     Verdict : `sound`, `faults`, `cost` recomputed, and what was `checked`
+
+    Raises
+    ------
+    InputError : the folder is damaged, or only one of `messages` and `subscriptions` is given
+
+    >>> import narrowcast as nc
+    >>> interest = nc.Interest.from_pairs([0, 0, 1], [0, 1, 1], [5.0, 2.0])
+    >>> nc.check(nc.plan(interest, groups=2, sessions=2)).sound
+    True
     """
     return check_tables(plan.to_tables() if isinstance(plan, Plan) else read_tables(plan), messages, subscriptions)
 
@@ -228,8 +257,21 @@ def check_tables(tables: Tables, messages: Any = None, subscriptions: Any = None
 def explain(plan: Plan | Tables, **what: str | int) -> Explanation:
     """Where something goes, who receives it unwanted, what the next best choice was and what it would cost.
 
-    Name one thing: flow, subscriber, session, group, channel, node or query, as the kind of plan has them. Every
-    choice is the cost of the whole plan recomputed from its definition with that one thing changed.
+    Every choice is the cost of the whole plan recomputed from its definition with that one thing changed.
+
+    Parameters
+    ----------
+    plan : a plan, or the tables of its folder
+    what : one thing by name: flow, subscriber, session, group, channel, node, query or site, as the kind has them
+
+    Returns
+    -------
+    Explanation : `headline`, `facts`, who gets it `unwanted`, and the other `choices`, the `next_best` among them
+
+    Raises
+    ------
+    InputError : more than one thing is named, or none, or the plan does not have it
+    UnsupportedError : this kind of plan has no such thing
 
     >>> import narrowcast as nc
     >>> interest = nc.Interest.from_pairs([0, 0, 1], [0, 1, 1], [5.0, 2.0], flow_names=["IBM", "MSFT"])
@@ -265,10 +307,20 @@ def diff(
 
     Parameters
     ----------
+    old, new : the plan in force, and the one to move to
     join_rate : the most joins and leaves a second of all receivers together, which is what switches bear
     receiver_join_rate : the most of each receiver
     drain_s : how long anything sent the old way may still be under way, in seconds
     renumber : make the new plan's numbers of groups, sessions and sets agree with the old one's first
+
+    Returns
+    -------
+    Migration : the `steps` (add, move, drain, remove), what `moves`, and the `cost` of both
+
+    Raises
+    ------
+    UnsupportedError : the plans are of two kinds
+    PlanError : one of them is unsound
 
     Whoever wants something under both plans has it at every step; who wants it only under the new one has it
     from the move on. O(wishes · log) and an assignment of the groups.
@@ -312,6 +364,10 @@ def whatif(
     Returns
     -------
     Sweep : a point for each setting, and the knee, where more of a budget stops paying
+
+    Raises
+    ------
+    InputError : a setting that this kind of plan does not have, or none, or more than two
 
     >>> import narrowcast as nc
     >>> interest = nc.workloads.market(symbols=200, users=20, seed=1)
@@ -391,6 +447,20 @@ def report(
     whatif : what to show of other budgets (`quick_whatif(plan)` for a fast estimate)
     timeline : the rows of an adapting process
     units : `message_bytes=` and `filter_us=`, for rates in Mbit/s and cores (channels)
+
+    Returns
+    -------
+    Path : the file
+
+    Raises
+    ------
+    InputError : the file cannot be written, or the plan's tables are damaged
+
+    >>> import narrowcast as nc, tempfile
+    >>> plan = nc.plan(nc.Interest.from_pairs([0, 0, 1], [0, 1, 1], [5.0, 2.0]), groups=2, sessions=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     "Checked" in nc.report(plan, f"{folder}/report.html").read_text()
+    True
     """
     text, place = report_page(plan, whatif, timeline, **units), Path(out)
     half = place.with_name(f".{place.name}.half-{os.getpid()}")
@@ -418,6 +488,12 @@ def picture(plan: Plan, out: str | Path) -> Path:
     ------
     InputError : the name ends otherwise, or the file cannot be written
     UnsupportedError : the kind has no picture, or PNG without the extra
+
+    >>> import narrowcast as nc, tempfile
+    >>> plan = nc.plan(nc.Interest.from_pairs([0, 0, 1], [0, 1, 1], [5.0, 2.0]), groups=2, sessions=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nc.picture(plan, f"{folder}/plan.svg").suffix
+    '.svg'
     """
     from narrowcast.reports.picture import save_picture
 

@@ -65,12 +65,30 @@ def connect(
 ) -> Connection:
     """A connection to a running system: `async with` or `with`.
 
-    `url` is that of NATS (nats://user:password@host:port, several with commas) or the data folder of
-    `narrowcast up`. `interface` is where multicast comes in on this host, if it has another name than
-    elsewhere; `gateway` the broker through which overlay channels come, and `keys` the folder with the
-    key that admits us there (by default that of the data folder). A server that does not answer is tried again for
-    `patience` seconds. `edge` is the socket of a `narrowcast edge` on this host, through which subscriptions come that
-    share it with other processes.
+    Parameters
+    ----------
+    url : that of NATS (nats://user:password@host:port, several with commas), or the data folder of `narrowcast up`
+    name : what this process is called in the system; by default host, process and a random part
+    system : the name of the system, where several share a server
+    interface : where multicast comes in on this host, if it has another name than elsewhere
+    gateway : the broker through which overlay channels come
+    keys : the folder with the key that admits us there; by default that of the data folder
+    multicast : without it everything comes by unicast or from the log
+    patience : for how many seconds a server that does not answer is tried again
+    edge : the socket of a `narrowcast edge` on this host, through which subscriptions come that share it with others
+
+    Returns
+    -------
+    Connection : `publish` and `subscribe`, once it is entered
+
+    Raises
+    ------
+    InputError : the folder has no system, or the URL is none; TransportError on entering where nobody answers
+
+    Example
+    -------
+        with nc.connect(".narrowcast") as client:
+            client.publish([{"symbol": "IBM", "price": 101}])
     """
     folder = Path(keys) if keys is not None else keys_beside(url)
     return Connection(url_of(url), name or _new_name(), system, interface, gateway, folder, multicast, patience, edge)
