@@ -183,9 +183,11 @@ def test_a_plan_without_a_budget_is_made_anew_and_what_if_says_what_can_be_asked
 def test_of_a_subscriber_that_the_plan_does_not_name_its_broker_is_explained(tmp_path: Path) -> None:
     KINDS["filters"]().plan.save(tmp_path / "plan")
     told = explanation_markup(str(tmp_path / "plan"), "subscriber", "ibm", (), "w-1")
-    assert "of w-1, the broker it is behind" in told
+    assert "Of w-1, the broker it is behind" in told
     assert "<dl" in told
     assert explanation_markup(str(tmp_path / "plan"), "node", "<b>", ()).startswith("<p>The plan has no")
+    KINDS["queries"]().plan.save(tmp_path / "queries")
+    assert "<dl" in explanation_markup(str(tmp_path / "queries"), "subscriber", "high", ())
 
 
 def test_a_fault_is_an_answer_that_the_page_can_read(caplog: pytest.LogCaptureFixture) -> None:
@@ -238,6 +240,9 @@ def test_brokers_stand_in_the_order_of_the_largest_tree_whatever_other_trees_beg
     ]
     assert ends
     assert all(start < end for start, end in ends), "a line runs back through its box"
+    narrow = re.search(r'<svg class="narrow"[^>]*viewBox="0 0 (\d+)', system_map(columns, legs, ""))
+    assert narrow is not None
+    assert int(narrow[1]) >= 100 * len(columns), "no room for names"
 
 
 def test_who_wants_nothing_any_more_and_gets_nothing_is_not_shown() -> None:

@@ -224,16 +224,18 @@ def _review(found: Migration) -> str:
 def explanation_markup(folder: str, what: str, name: str, key: tuple[str, ...], behind: str | None = None) -> str:
     """Why the plan does this with something, as a piece of a page; what it does not know is one sentence.
 
-    Of a subscriber that the plan does not know by name, what it does at the broker that it is `behind`.
+    Of a subscriber that the plan does not know by name, its query, or what is done at the broker that it is `behind`.
     """
+    plan = plan_in(folder, key)
     try:
-        found = explain(plan_in(folder, key), **{what: int(name) if what in ("group", "session", "channel") else name})
+        found = explain(plan, **{what: int(name) if what in ("group", "session", "channel") else name})
     except (NarrowcastError, ValueError) as error:
+        if what == "subscriber" and plan.kind == "queries":
+            return explanation_markup(folder, "query", name, key)
         if behind is not None:
             at = explanation_markup(folder, "node", behind, key)
-            return (
-                f"<p>The plan does not name this subscriber; of {e(behind)}, the broker it is behind, it says:</p>{at}"
-            )
+            told = f"The plan does not name this subscriber. Of {behind}, the broker it is behind, it says:"
+            return f"<p>{e(told)}</p>{at}"
         said = str(error)
         return f"<p>{e(said[:1].upper() + said[1:])}.</p>"
     known = [
@@ -267,6 +269,8 @@ def reported(folder: str, key: tuple[str, ...], live: Section) -> dict[str, Any]
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value[:ROWS])) + (" …" if len(value) > ROWS else "") or "none"
     return number(value) if isinstance(value, float) else str(value)

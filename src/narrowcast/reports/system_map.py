@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from narrowcast.reports.text import e
 
 ROW, BOX, HEAD = 50, 38, 30
+LEAST = 105  # for a column and the room after it
 SIZES = ((920, 13, "wide-only"), (340, 12, "narrow"))  # width, size of letters, style
 
 
@@ -51,7 +52,10 @@ def _drawn(
     style: str,
 ) -> str:
     n = max(len(columns), 1)
-    gap = 0.42 if width > 500 else 0.3
+    roomy = max(width, LEAST * n)  # wider than the screen if it must be: names that are cut say nothing
+    sized = f' width="{roomy}"' if roomy > width else ""
+    width = roomy
+    gap = 0.42 if style == "wide-only" else 0.3
     pitch = width / (n - gap)
     wide = pitch * (1 - gap)
     height = HEAD + ROW * max((len(boxes) for _, boxes in columns), default=1)
@@ -68,7 +72,8 @@ def _drawn(
             boxes.append(_box(station, x, y, wide, letter))
     lines = [_leg(leg, place, wide, gap * pitch) for leg in legs if leg.start in place and leg.end in place]
     return (
-        f'<svg class="{style}" data-plot="map" role="group" aria-label="{e(label)}" viewBox="0 0 {width} {height:.0f}">'
+        f'<svg class="{style}" data-plot="map" role="group" aria-label="{e(label)}"{sized} '
+        f'viewBox="0 0 {width} {height:.0f}">'
         f"{''.join(heads)}<g>{''.join(lines)}</g>{''.join(boxes)}</svg>"
     )
 

@@ -23,7 +23,7 @@ def family(plan: NetworkPlan) -> Family:
         budgets=BUDGETS,
         prices=tuple(UNITS),
         measure="cost per hour",
-        yardstick="stitched",
+        yardstick="each piece planned alone",
         present=partial(_share, plan),
         setting=partial(_setting, plan),
         replan=partial(_again, plan),
