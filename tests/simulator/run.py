@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from history import History, HistoryVerdict, check
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.broker import BrokerSettings, FilterMode
 from narrowcast.deliver.parts.coordinator import CoordinatorSettings
@@ -31,7 +32,6 @@ from narrowcast.deliver.wire import (
     sequence_of,
 )
 from narrowcast.deliver.wire.columns import ColumnRows, decode_columns, encode_columns, rows_of
-from narrowcast.testing.history import History, HistoryVerdict, check
 from simulator.attacker import SYSTEM
 from simulator.gate import ACCOUNT, ENTITLED, HOST
 from simulator.parts import Parts

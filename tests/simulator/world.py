@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
+from history import History
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.broker import Broker
 from narrowcast.deliver.parts.effects import (
@@ -39,7 +40,6 @@ from narrowcast.deliver.parts.relay import Unopened, glance
 from narrowcast.deliver.transport import Address, Link, Overlay
 from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode
 from narrowcast.errors import TransportError
-from narrowcast.testing.history import History
 from simulator.attacker import Attacker
 from simulator.disk import SimLog, SimRegistry
 from simulator.gate import SimGate

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from history import History
 from narrowcast.deliver.transport.dds.config import DdsSettings
 from narrowcast.deliver.transport.nats.server import server_binary
 from narrowcast.deliver.wire.place import bare_of, index_of, sequence_of
@@ -27,7 +28,6 @@ from narrowcast.model.plan import Plan
 from narrowcast.plans.network.plan import make
 from narrowcast.plans.network.result import NetworkPlan
 from narrowcast.plans.network.route import profiles
-from narrowcast.testing.history import History
 from system.hosts import Hosts
 
 SITES, LINKS = ("London", "Paris", "Zurich"), ((0, 1), (1, 2), (0, 2))

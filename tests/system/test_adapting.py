@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from adapt.plain_statistics import PlainStatistics
+from history import History, check
 from narrowcast.adapt import timeline
 from narrowcast.deliver.client.connect import Connection, Subscription, connect
 from narrowcast.deliver.parts import records
@@ -27,7 +28,6 @@ from narrowcast.model import snapshot as snapshots
 from narrowcast.model.folder import write_tables
 from narrowcast.plans.channels import api as channels
 from narrowcast.plans.verbs import certify
-from narrowcast.testing.history import History, check
 from system.test_runtime import in_log, point, running
 
 SYMBOLS = [f"S{k:02d}" for k in range(24)]

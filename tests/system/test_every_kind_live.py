@@ -23,6 +23,7 @@ import pytest
 
 import narrowcast as nc
 from adapt.plain_statistics import PlainStatistics
+from history import History, check
 from narrowcast.adapt import timeline
 from narrowcast.deliver.client.connect import Connection, Subscription, connect
 from narrowcast.deliver.parts import records
@@ -30,7 +31,6 @@ from narrowcast.deliver.processes.backbone import Backbone, backbone
 from narrowcast.deliver.processes.supervise import brokers_of, local_system
 from narrowcast.deliver.processes.system import System
 from narrowcast.deliver.transport.dds.config import DdsSettings
-from narrowcast.testing.history import History, check
 from system.stories import KINDS, PEOPLE, Kind
 from system.test_runtime import in_log, point, running
 

@@ -20,11 +20,11 @@ from typing import Any
 
 import pytest
 
+from history import History, check
 from narrowcast.deliver.client.connect import Connection, Subscription, connect
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.processes.backbone import Backbone, backbone
 from narrowcast.deliver.processes.supervise import local_system
-from narrowcast.testing.history import History, check
 from system.live import a_plan, until
 from system.test_runtime import in_log, point, running
 

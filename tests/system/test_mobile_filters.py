@@ -24,6 +24,7 @@ import pytest
 
 import narrowcast as nc
 from adapt.plain_statistics import PlainStatistics
+from history import History, check
 from narrowcast.adapt import timeline
 from narrowcast.deliver.client.connect import Connection, Subscription, connect
 from narrowcast.deliver.parts import records
@@ -32,7 +33,6 @@ from narrowcast.deliver.processes.supervise import brokers_of, local_system
 from narrowcast.deliver.processes.system import AdaptSection, System
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.plans.filters.result import TreeDemand
-from narrowcast.testing.history import History, check
 from narrowcast.workloads import tree_demand
 from narrowcast.workloads.tree_demand import TreeWorkload
 from system.test_runtime import in_log, point, running

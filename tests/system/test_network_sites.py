@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from history import check
 from narrowcast.plans.network.result import NetworkPlan
 from narrowcast.plans.network.wire import wire_loads
-from narrowcast.testing.history import check
 from system.sites import FLOWS, PACKING, SITES, RunningNetwork, Sites, make_network_plan, make_network_rows, until
 
 SIZE, MESSAGES, RATE = 1150, 12_000, 800

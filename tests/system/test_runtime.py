@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
+from history import History, check
 from narrowcast import Topology
 from narrowcast.deliver.client.connect import Connection, Subscription, connect
 from narrowcast.deliver.parts.edge import Edge
@@ -31,7 +32,6 @@ from narrowcast.plans.channels import api as channels
 from narrowcast.plans.filters.result import TreeDemand, placed
 from narrowcast.plans.semantic import api as semantic
 from narrowcast.plans.verbs import load
-from narrowcast.testing.history import History, check
 
 T = TypeVar("T")
 SYMBOLS = ["IBM", "MSFT", "GE", "HP"]

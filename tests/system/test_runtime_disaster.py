@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from history import History, check
 from narrowcast.deliver.transport.nats.server import server_binary
 from narrowcast.deliver.wire import bare_of, index_of, sequence_of
 from narrowcast.model import Demand, Interest
 from narrowcast.model.folder import write_tables
 from narrowcast.plans.channels import api as channels
-from narrowcast.testing.history import History, check
 from system.hosts import Hosts
 
 SECONDS = int(os.environ.get("DISASTER_SECONDS", "60"))

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 import narrowcast as nc
+from history import History, check
 from narrowcast.deliver.client.connect import Connection, Subscription, connect
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.processes.backbone import Backbone, backbone
 from narrowcast.deliver.processes.supervise import brokers_of, local_system
 from narrowcast.deliver.routing.routing import Routing
-from narrowcast.testing.history import History, check
 from narrowcast.workloads.overlay import overlay
 from narrowcast.workloads.overlay_clients import overlay_clients
 from system.test_runtime import in_log, point, running

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from narrowcast.testing.history import History, check
+from history import History, check
 
 
 def wants(profile: str, message: Any) -> bool:

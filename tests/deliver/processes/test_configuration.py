@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory import MemoryRegistry
 from narrowcast.deliver.processes.backbone import url_of
 from narrowcast.deliver.processes.preflight import (
     check_configuration,
@@ -32,7 +33,6 @@ from narrowcast.deliver.processes.system import (
     agreed,
 )
 from narrowcast.deliver.transport.dds.config import DdsSettings, configuration
-from narrowcast.deliver.transport.memory import MemoryRegistry
 from narrowcast.errors import InputError, TransportError
 from narrowcast.model import Interest
 from narrowcast.plans.channels import api as channels

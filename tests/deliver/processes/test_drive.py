@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from memory import MemoryCarrier, MemoryLog, MemoryNetwork, MemoryRegistry
 from narrowcast.deliver.parts.coordinator import Coordinator, CoordinatorSettings
 from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.parts.effects import Deliver, Effect, PlanWanted, Subscribed
@@ -18,7 +19,6 @@ from narrowcast.deliver.processes.overview import Overview
 from narrowcast.deliver.processes.planner import FolderPlanner, with_key
 from narrowcast.deliver.processes.statistics import snapshot
 from narrowcast.deliver.transport import Link, Multicast, Overlay, Unicast
-from narrowcast.deliver.transport.memory import MemoryCarrier, MemoryLog, MemoryNetwork, MemoryRegistry
 from narrowcast.deliver.wire import Attach, Carried, Frame, Malformed, decode, encode, encode_payload
 
 

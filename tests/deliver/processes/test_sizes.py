@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from deliver.processes.test_drive import engines, until
+from memory import MemoryLog, MemoryNetwork, MemoryRegistry
 from narrowcast.deliver.parts.coordinator import Coordinator, CoordinatorSettings
 from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.parts.effects import Acked, Deliver, Effect, Rejected, Subscribed
@@ -17,7 +18,6 @@ from narrowcast.deliver.parts.publisher import Publisher
 from narrowcast.deliver.parts.source import Source
 from narrowcast.deliver.processes.drive import Driver, Engines
 from narrowcast.deliver.processes.planner import FolderPlanner
-from narrowcast.deliver.transport.memory import MemoryLog, MemoryNetwork, MemoryRegistry
 from narrowcast.deliver.wire import MOST_PAYLOAD, Batch, encode_entry, encode_payload
 from narrowcast.errors import InputError
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from memory import MemoryCarrier, MemoryLog, MemoryNetwork, MemoryRegistry
 from narrowcast.deliver.transport import Address, Carrier, Multicast, Overlay, Unicast
-from narrowcast.deliver.transport.memory import MemoryCarrier, MemoryLog, MemoryNetwork, MemoryRegistry
 from narrowcast.testing.engines import exam_carrier, exam_log, exam_registry
 
 SESSIONS = [Multicast(1, 7), Multicast(1, 8)]

@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from memory import MemoryLog, MemoryRegistry
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.routing.routes import Subscribers, by_flows
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Value
-from narrowcast.deliver.transport.memory import MemoryLog, MemoryRegistry
 from narrowcast.deliver.transport.nats.gated import cut, unpack_question
 from narrowcast.deliver.trust.audit import Audit
 from narrowcast.deliver.trust.gate import Gate, _Asker
