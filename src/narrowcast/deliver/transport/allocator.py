@@ -1,7 +1,7 @@
 """What large entries and frames leave behind stays with the process.
 
 By default glibc gives memory of such sizes back to Linux when it is freed, and has every page of the next entry made
-anew: a third of the time that a receiver of columns takes (docs/decisions/0171).
+anew (docs/decisions/0171).
 """
 
 from __future__ import annotations
