@@ -213,3 +213,26 @@ def test_nobody_there_is_said_in_one_line_without_the_password() -> None:
         assert "secret" not in str(caught.value)
 
     asyncio.run(asyncio.wait_for(run(), 120))
+
+
+def test_a_tail_that_nobody_takes_from_keeps_some_bytes_and_reads_the_others_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However large entries are, a source that falls behind does not hold the whole log in memory."""
+    monkeypatch.setattr("narrowcast.deliver.transport.nats.log.MOST_WAITING_BYTES", 20_000)
+
+    async def run() -> None:
+        async with nats(tmp_path) as (_, link):
+            log = NatsLog(link)
+            await log.start((0,))
+            first = await log.append(0, b"first", dedup="first")
+            async with aclosing(log.tail(0, first - 1)) as tail:
+                assert (await asyncio.wait_for(anext(tail), 5)).data == b"first"
+                for k in range(100):
+                    await log.append(0, bytes([k]) * 1000, dedup=f"d{k}")
+                await asyncio.sleep(0.2)
+                waiting = tail.ag_frame.f_locals["waiting"]
+                assert 20_000 <= waiting < 21_000
+                assert [(await asyncio.wait_for(anext(tail), 5)).data[0] for _ in range(100)] == list(range(100))
+
+    asyncio.run(run())

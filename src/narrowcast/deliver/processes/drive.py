@@ -64,6 +64,7 @@ Planner = Callable[[PlanWanted], Routing | None]
 IN_LANE = (Send, Join, Leave, Write, Read)
 FOR_APPLICATION = (Deliver, Acked, Subscribed, Unsure, Rejected, Gap)
 MOST_AHEAD = 2048  # effects in the lane before a tail is made to wait
+MOST_AHEAD_BYTES = 32 << 20  # of entries whose effects may still be in the lane
 TOGETHER = 256  # frames that may share packets
 TURN = 64  # effects carried out before others get their turn
 
@@ -377,10 +378,13 @@ class Driver:
         while getattr(self.part, "sequence", 0) < 0:
             await asyncio.sleep(0.01)
         after = getattr(self.part, "sequence", 0)
+        ahead = 0  # bytes of entries since the lane was last empty
         async for entry in self.engines.log.tail(shard, after):
-            if len(self._lane) > MOST_AHEAD:
+            ahead = ahead + len(entry.data) if self._lane else 0
+            if len(self._lane) > MOST_AHEAD or ahead > MOST_AHEAD_BYTES:
                 self._room.clear()
                 await self._room.wait()
+                ahead = 0
             self.tell(WasRead(0, shard, entry.sequence - 1, entry.sequence, (entry,)))
 
     # The registry.

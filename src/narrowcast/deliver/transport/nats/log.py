@@ -31,6 +31,7 @@ from narrowcast.errors import TransportError
 WINDOW = 120.0  # seconds for which the server knows repeats
 WRONG_LAST, TOO_LARGE = 10071, 10054
 GENERATIONS = "generations"  # the chain of births, and their key in the stream's metadata
+MOST_WAITING_BYTES = 32 << 20  # of a tail, before whoever follows it has taken them
 HEADERS = 1024  # bytes of a message to NATS that its headers may take
 DISK, DISK_FULL, DISK_FREE = "disk", b"full", b"free"  # the subject on which whoever runs the server tells of its disk
 BELIEVED_S = 2.0  # it says so five times a second
@@ -250,10 +251,13 @@ class NatsLog:
     async def tail(self, shard: int, after: int) -> AsyncGenerator[Entry, None]:
         """Live entries as the server republishes them; whatever is missing between two is read."""
         queue: asyncio.Queue[Entry] = asyncio.Queue(4096)
+        waiting = 0  # bytes
 
         async def heard(message: Any) -> None:
+            nonlocal waiting
             entry = Entry(int(message.headers["Nats-Sequence"]), message.data)
-            if not queue.full():  # what does not fit is read again
+            if not queue.full() and waiting < MOST_WAITING_BYTES:  # what does not fit is read again
+                waiting += len(entry.data)
                 queue.put_nowait(entry)
 
         subscription = await self._link.nc.subscribe(f"{self._live(shard)}.>", cb=heard)
@@ -261,6 +265,7 @@ class NatsLog:
         try:
             while True:
                 entry = await _next(queue, 0.25)
+                waiting -= len(entry.data) if entry is not None else 0
                 if self._link.reconnects != connected:  # it may be another log
                     with suppress(TransportError):
                         after = min(after, await self.last(shard))
