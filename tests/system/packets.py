@@ -51,9 +51,12 @@ class Intruder:
     def listen(self, frames: int, limit: float = 30.0) -> None:
         """Until so many frames have been heard, and some sessions are known to have receivers."""
         end = time.monotonic() + limit
-        while len(self.heard) < frames and time.monotonic() < end:
+        while (len(self.heard) < frames or not self._taken()) and time.monotonic() < end:
             self._hear()
             time.sleep(0.02)
+
+    def _taken(self) -> list[Any]:
+        return [mouth for mouth in self._mouths if mouth.get_matched_subscriptions()]
 
     def _hear(self) -> None:
         for reader, _ in self._ears:
@@ -82,7 +85,7 @@ class Intruder:
         """Send so many, with new ones from what is heard meanwhile."""
         while self.sent < packets:
             self._hear()
-            taken = [mouth for mouth in self._mouths if mouth.get_matched_subscriptions()] or self._mouths
+            taken = self._taken() or self._mouths
             for _ in range(20):
                 for lie in self.lies(self._random.choice(self.heard)):
                     self._send(self._random.choice(taken), lie)

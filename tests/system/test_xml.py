@@ -18,6 +18,8 @@ from narrowcast.errors import InputError
 
 etree = pytest.importorskip("lxml.etree")
 GATEWAYS = 4
+PAUSE_S = 0.05  # all edges share this process, and take their time for documents
+WAYS = ("channel", "rest", "log")
 HOSTILE = {
     "<!DOCTYPE b [<!ENTITY a 'x'><!ENTITY b '&a;&a;'>]><b>&b;</b>": "document type",
     "<!DOCTYPE a SYSTEM 'file:///etc/passwd'><a/>": "document type",
@@ -55,7 +57,7 @@ async def collect(subscription: Subscription, n: int) -> list[int]:
     found: list[int] = []
     async for batch in subscription:
         assert batch.gap is None
-        found += [row["n"] for row in batch]
+        found += [row["n"] for row in batch if row["n"] >= 0]
         if len(found) >= n:
             break
     return found
@@ -113,7 +115,7 @@ def trial(n_profiles: int, n_documents: int, step: int, seconds: float) -> None:
 
 @pytest.mark.timeout(120)
 def test_documents_reach_whom_lxml_says() -> None:
-    trial(30, 120, 20, 60)
+    trial(30, 120, 5, 60)
 
 
 @pytest.mark.nightly

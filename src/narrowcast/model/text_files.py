@@ -40,10 +40,10 @@ def check_text(source: Path, name: str, *, objects: bool = True) -> None:
         return
     try:
         first = _first_line(source, name)
+        if form[0] != ".csv" and objects:
+            _check_object(source, name)
     except (OSError, EOFError, zlib.error):
         return  # the reader says what is wrong with it
-    if form[0] != ".csv" and objects:
-        _check_object(source, name)
     if form[0] == ".csv" and "," not in first:
         for separator, words in SEPARATORS.items():
             if separator in first:

@@ -299,8 +299,9 @@ class TakesBackWhatWasCommitted(Coordinator):
 def narrows_a_merge(wanted: PlanWanted, rng: Random) -> Routing:
     """Leaves a condition out of a channel's content, or a flow out of a session, with the members unchanged."""
     found = random_plan(wanted, rng)
-    if found.key and found.flows:
-        gone = found.flows[0][1][0]
+    sent = [channels for _, channels in found.flows if channels]
+    if found.key and sent:
+        gone = sent[0][0]
         flows = tuple((flow, tuple(c for c in channels if c != gone)) for flow, channels in found.flows)
         return replace(found, flows=flows)
     low = Profile.parse("p < 7")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_lines
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -96,7 +97,7 @@ def _file_lines(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8") as lines:  # type: ignore[operator]
             yield from _lines(lines, str(path))
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: not a readable file of JSON lines: {error}", name="messages") from None
 
 
