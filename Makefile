@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test lint docs dist check quick snippets nightly soak bench lock clean
+.PHONY: help setup demo test lint docs dist check quick long snippets nightly soak bench lock clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,8 +27,11 @@ $(STAMP): requirements.lock pyproject.toml tools/provide-java
 demo: setup  ## the main job on embedded defaults
 	$(BIN)/narrowcast demo
 
-test: setup  ## every test but the nightly sizes and the documentation's snippets
+test: setup  ## every test but the long ones, the nightly sizes and the documentation's snippets
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+long: setup  ## tests that take more than ten seconds each: whole systems, browsers, Spark killed and started again
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'long and not nightly and not soak and not snippets'
 
 snippets: setup  ## every command, snippet and example of the documentation, as printed
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m snippets tests/docs
@@ -51,7 +54,7 @@ check: setup  ## style, types, rooms, and the quick tests that need neither Java
 	@$(MAKE) --no-print-directory -j2 lint quick
 
 quick: setup
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not nightly and not soak and not snippets and not spark and not engines and not slow'
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not nightly and not soak and not snippets and not spark and not engines and not slow and not long'
 
 nightly: setup  ## the large sizes: 10^5 profiles against SQLite, 10^4 against Spark SQL
 	$(BIN)/python -m pytest -m nightly

@@ -42,6 +42,7 @@ def ratios(seeds: range, large: bool) -> tuple[float, float, float]:
     return costs[0] / costs[1], moves[0] / moves[1], still / costs[1]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_adapting_costs_little_more_than_planning_anew_every_hour_with_a_quarter_of_its_moves() -> None:
     """The bounds of the larger size below are 5 % and a fifth; so small a system is less regular."""

@@ -16,6 +16,7 @@ from narrowcast.plans.queries.api import Client, read_answers
 CODE = "from narrowcast.cli import main; main()"
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_answers_are_written_and_a_client_takes_out_its_own(tmp_path: Path) -> None:
     (tmp_path / "queries.csv").write_text(

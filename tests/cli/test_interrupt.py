@@ -19,6 +19,7 @@ from narrowcast import cli, workloads
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 def test_ctrl_c_while_planning_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     workloads.write("market", tmp_path / "market", users=200, messages=10, seed=0)
     tables = [str(tmp_path / "market" / name) for name in ("flows.parquet", "interest.parquet")]

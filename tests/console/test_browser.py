@@ -116,6 +116,7 @@ def test_the_page_says_what_the_registry_says(browser: Any, market: Running) -> 
     visit.close()
 
 
+@pytest.mark.long
 def test_a_subscriber_that_leaves_is_gone_from_the_page(browser: Any, tmp_path: Path) -> None:
     with running_console(tmp_path / "data", KINDS["filters"](), 122) as it:
         visit = Visit(browser, it.url)
@@ -137,6 +138,7 @@ def test_a_subscriber_that_leaves_is_gone_from_the_page(browser: Any, tmp_path: 
         visit.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["semantic", "queries", "network"])
 def test_every_kind_has_a_page(kind: str, browser: Any, tmp_path: Path) -> None:
     with running_console(tmp_path / "data", KINDS[kind](), 123) as it:
@@ -223,6 +225,7 @@ def test_anything_can_be_asked_about_by_keyboard_alone(browser: Any, market: Run
     visit.close()
 
 
+@pytest.mark.long
 def test_a_plan_is_proposed_reviewed_and_installed_by_clicking(browser: Any, market: Running) -> None:
     visit = Visit(browser, market.url)
     settled(visit)

@@ -81,6 +81,7 @@ def direct(spark: Any, table: Path) -> dict[tuple[str, str], Counter[str]]:
     return {(f"c{i % 2}", f"q{i // 2}"): rows_of(frame.where(text).toArrow()) for i, text in enumerate(PROFILES)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("procedure", ["rectangle", "polygon", "exact"])
 def test_extracted_answers_are_those_of_where(spark: Any, inputs: Any, tmp_path: Path, procedure: str) -> None:
     result = answer(spark, inputs, tmp_path / "out", procedure)

@@ -16,6 +16,7 @@ def narrowcast(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=500)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_measure_writes_a_folder_and_says_what_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "flows.csv").write_text("flow,rate\na,1\nb,2\nc,-1\n")
@@ -100,6 +101,7 @@ def test_limits_are_refused_on_spark_before_it_starts(tmp_path: Path) -> None:
     assert "Spark does not support limits or time limits yet" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_measure_takes_the_key_that_the_workload_says_and_classes_when_asked(tmp_path: Path) -> None:
     from narrowcast import workloads

@@ -81,6 +81,7 @@ def market(tmp_path: Path) -> Path:
     return tmp_path / "market"
 
 
+@pytest.mark.long
 def test_a_client_of_connect_measures_the_same_tables_and_changes_nothing(
     spark: Any, market: Path, tmp_path: Path
 ) -> None:

@@ -88,6 +88,7 @@ def kill_and_run_again(spark: Any, folder: Path, points: list[tuple[str, float]]
     assert list(folder.glob(".out*.half-*")) == []
 
 
+@pytest.mark.long
 def test_killed_at_three_points_no_half_table_is_read_as_complete(spark: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     kill_and_run_again(spark, tmp_path, [(step, rng.uniform(0, 0.3)) for step in STEPS[2:]])

@@ -125,6 +125,7 @@ def test_any_number_of_partitions_and_a_second_run_give_the_same_bytes(
     assert run("large", 2) == first
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "form"),
     [

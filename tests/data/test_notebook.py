@@ -32,6 +32,7 @@ def test_the_notebook_is_kept_without_results_and_takes_five_lines_to_a_plan() -
     assert len([line for line in planning if line.strip()]) <= 5
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_every_cell_of_the_notebook_runs_in_a_session_of_its_own(tmp_path: Path) -> None:

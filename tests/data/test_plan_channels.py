@@ -42,6 +42,7 @@ def market(seed: int) -> Interest:
     return Interest.from_pairs(made.flow_of_pair, made.users, made.rates, flow_names=names[0], user_names=names[1])
 
 
+@pytest.mark.long
 def test_shards_on_spark_make_the_plan_of_shards_in_one_process(spark: Any, tmp_path: Path) -> None:
     interest = market(1)
     made = plan_channels(spark, *write(interest, tmp_path), 4, 12, seed=5, driver_pairs=200, effort=QUICK)

@@ -181,6 +181,7 @@ def test_a_market_on_a_store_is_measured_onto_it_as_on_disk(
     assert read.interest.n_flows == here.interest.n_flows
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_commands_read_and_write_stores(store: ObjectStore, market: Path) -> None:

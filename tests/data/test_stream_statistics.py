@@ -75,6 +75,7 @@ def followed(spark: Any, url: str, subscriptions: Any, folder: Path, **more: Any
     )
 
 
+@pytest.mark.long
 def test_the_statistics_of_a_log_equal_those_of_its_messages(
     spark: Any, market: Path, log: str, tmp_path: Path
 ) -> None:

@@ -189,6 +189,7 @@ def assert_counted(spark: Any, folder: Path, table: pa.Table) -> None:
     assert_same(found, folder / "measured")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_killed_twice_every_row_is_sent_once_and_counted_once(spark: Any, tmp_path: Path) -> None:
     table = write_inputs(tmp_path, 20_000, files=8, seed=1)

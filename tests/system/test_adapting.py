@@ -154,6 +154,7 @@ async def begun(process: subprocess.Popen[bytes], folder: Path, seconds: float) 
             await asyncio.sleep(0.2)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_half_of_the_subscribers_change_and_the_plan_follows_without_a_message_missed_or_repeated(
     tmp_path: Path,

@@ -253,6 +253,7 @@ def trial(tmp_path: Path, name: str, domain: int, *, seconds: float = 6.0, spark
     assert abs(received / priced - 1) <= 0.05
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_filters_follow_demand_by_themselves_and_all_of_it_travels_as_priced(tmp_path: Path) -> None:

@@ -264,6 +264,7 @@ async def climbed(edges: list[Connection]) -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_filters_follow_commuters_while_messages_flow(tmp_path: Path) -> None:
     trial(tmp_path, levels=4, k=3, hours=2, steps=1, seconds=2.0, rate=200)

@@ -39,6 +39,7 @@ async def received(url: Path, client: str, periods: int) -> tuple[dict[int, dict
         return found, connection.ways
 
 
+@pytest.mark.long
 def test_answers_come_by_the_planned_channels_while_queries_change(spark: Any, tmp_path: Path) -> None:
     asked = queries(30, 1, CLIENTS)
     plan = written(tmp_path, asked, rows=2000)
@@ -71,6 +72,7 @@ def test_answers_come_by_the_planned_channels_while_queries_change(spark: Any, t
             assert mine == {q: rows for (c, q), rows in expected[period].items() if c == f"c{i}"}
 
 
+@pytest.mark.long
 def test_the_commands_serve_and_receive(tmp_path: Path) -> None:
     asked = queries(12, 3, 2)
     written(tmp_path, asked, rows=500).save(tmp_path / "plan")

@@ -117,6 +117,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", PLANS)
 def test_every_plot_is_drawn_and_nothing_leaves_the_file(kind: str, browser: Any, tmp_path: Path) -> None:
     plan = PLANS[kind]()

@@ -160,6 +160,7 @@ def judged(history: History, edges: Edges, acked: list[int], where: dict[int, tu
                 history.delivered(name, 0, *point(at), json.loads(payload))
 
 
+@pytest.mark.long
 def test_every_role_is_killed_in_turn_and_nothing_is_missed_or_repeated(tmp_path: Path) -> None:
     multicast = DdsSettings(domain=63)
     local = local_system(tmp_path / "data", make_plan(tmp_path / "plan"), key=("symbol",), multicast=multicast)
@@ -222,6 +223,7 @@ def _position(edges: Edges, name: str) -> tuple[int, int]:
     return max((point(at) for line in edges.lines(name) for at in line["position"].values()), default=(0, 0))
 
 
+@pytest.mark.long
 def test_the_commands_take_a_message_from_publish_to_subscribe(tmp_path: Path) -> None:
     def narrowcast(*arguments: str, **options: Any) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "narrowcast.cli", *arguments]
@@ -284,6 +286,7 @@ def test_plain_code_and_arrow_tables_do_as_well(tmp_path: Path) -> None:
     assert later == [{"symbol": "new", "price": 9}]
 
 
+@pytest.mark.long
 def test_an_overlay_of_brokers_carries_frames_and_its_death_costs_nothing(tmp_path: Path) -> None:
     """A filtered tree: the root thins out what goes to each side; then all brokers are killed under traffic."""
     tree = Tree([-1, 0, 0], names=["hub", "left", "right"])

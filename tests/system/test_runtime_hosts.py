@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from system.bridge import FLOWS, RECEIVERS, Bridge, make_plan, make_rows, members_of
 from system.hosts import Hosts
 
 GROUPS, SESSIONS, MESSAGES = 4, 8, 8_000
 
 
+@pytest.mark.long
 def test_the_plan_puts_on_each_interface_what_it_predicts_and_less_than_flooding_does(tmp_path: Path) -> None:
     plan, rows = make_plan(GROUPS, SESSIONS), make_rows(MESSAGES)
     group = dict(zip(plan.interest.flow_names, plan.group_of_flow.tolist(), strict=True))

@@ -51,5 +51,6 @@ async def story(folder: Path) -> None:
                 assert ([k for k in late if k >= 0], gaps) == (list(range(n)), [])
 
 
+@pytest.mark.long
 def test_those_who_take_nothing_hold_nobody_up_and_get_everything_later(tmp_path: Path) -> None:
     asyncio.run(story(tmp_path))

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from narrowcast.deliver.transport.nats.server import server_binary
 from system.hosts import Hosts
 
@@ -41,6 +43,7 @@ def until(done: object, what: str, seconds: float = 60.0) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.long
 def test_the_example_for_three_hosts_delivers_by_multicast_to_each_desk_what_it_wants(tmp_path: Path) -> None:
     folder = tmp_path / "three-hosts"
     shutil.copytree(EXAMPLE, folder)

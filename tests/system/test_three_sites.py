@@ -36,6 +36,7 @@ def received(folder: Path, desk: str) -> list[dict[str, object]]:
     return [json.loads(payload) for line in lines for _, payload in line.get("messages", ())]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.engines
 @pytest.mark.xdist_group("multicast")

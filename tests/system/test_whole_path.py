@@ -111,6 +111,7 @@ def _drain(subscription: Any, expected: int | None = None) -> int:
     return count
 
 
+@pytest.mark.long
 def test_the_command_line_delivers_on_the_planned_channels(market: Path) -> None:
     narrowcast(market, "measure", "market", "--out", "measured")
     narrowcast(market, "plan", "channels", "measured", "--out", "plan")

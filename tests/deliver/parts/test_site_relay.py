@@ -47,6 +47,7 @@ def test_relays_die_frames_are_lost_and_plans_change_and_nothing_is_missed_repea
     assert counts["relay repaired"] > 20, "no relay ever read the log for its site"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", [0, pytest.param(100, marks=pytest.mark.slow)])
 def test_columns_are_relayed_as_columns_through_the_same_disasters(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: Counter[str] = Counter()

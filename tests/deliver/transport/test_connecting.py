@@ -197,6 +197,7 @@ def test_the_largest_messages_are_published_and_read_and_so_are_larger_entries(u
     assert PublisherSettings().most_payload == 1_048_476
 
 
+@pytest.mark.long
 def test_a_node_starts_while_its_server_stands_still_and_is_reached_when_it_goes_on(tmp_path: Path) -> None:
     async def run() -> None:
         server = NatsServer(tmp_path, sync="2m")
