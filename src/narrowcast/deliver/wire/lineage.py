@@ -85,8 +85,12 @@ class Lineage:
 
     def next_birth(self, generation: int, server: bytes) -> Birth:
         """The entry that begins the next generation, which is later than all there are."""
-        latest = max((each.generation for each in self.born), default=0)
-        return Birth((*self.born[1 - KEPT :], Born(max(generation, latest + 1), 0, server)))
+        return Birth((*self.born[1 - KEPT :], Born(max(generation, self.latest + 1), 0, server)))
+
+    @property
+    def latest(self) -> int:
+        """The latest generation; 0 if there is none."""
+        return max((each.generation for each in self.born), default=0)
 
     def _end(self, generation: int) -> int:
         """The sequence number at which a generation is no longer in force."""

@@ -62,6 +62,7 @@ class NatsLog:
         self._direct = DirectGet(link, timeout)
         self._look_at: dict[int, float] = {}
         self._lineages: dict[int, tuple[bytes, Lineage]] = {}  # by shard: as seen at which server
+        self._latest: dict[int, int] = {}  # by shard: the latest generation ever seen, also of a log that is gone
 
     async def start(self, shards: tuple[int, ...], *, make: bool = True) -> None:
         """Make the streams that are not there yet, if it is for us to do, and the inbox for what is read."""
@@ -189,12 +190,13 @@ class NatsLog:
         if known is not None and not fresh and known[0] == server and known[1].has(server):
             return known[1]
         found, _ = await self._read_lineage(shard)
-        self._lineages[shard] = (server, found)
+        self.learn(shard, found)
         return found
 
     def learn(self, shard: int, lineage: Lineage) -> None:
         """An entry that was read says of a generation that is not known yet."""
         self._lineages[shard] = (self._server(), lineage)
+        self._latest[shard] = max(self._latest.get(shard, 0), lineage.latest)
 
     async def _read_lineage(self, shard: int) -> tuple[Lineage, int]:
         """The generations, and which entry says so: the end of their chain."""
@@ -210,10 +212,14 @@ class NatsLog:
         return Lineage(kept.born) if isinstance(kept, Birth) else Lineage(), 0 if found is None else found.sequence
 
     async def _bear(self, shard: int) -> None:
-        """Begin a generation, if none has begun since this server started."""
+        """Begin a generation, if none has begun since this server started.
+
+        It is later than all that were ever seen here: the clock may have gone back, and the log too.
+        """
         while not (await self.lineage(shard)).has(server := self._server()):
             lineage, last = await self._read_lineage(shard)
-            birth = lineage.next_birth(time.time_ns() // 1_000_000 << 20 | secrets.randbits(20), server)
+            clock = time.time_ns() // 1_000_000 << 20 | secrets.randbits(20)
+            birth = lineage.next_birth(max(clock, self._latest.get(shard, 0) + 1), server)
             with suppress(ConflictError):  # somebody else has begun one
                 if not lineage.has(server):
                     at = await self._append_next(shard, encode_entry(birth), GENERATIONS, last)
