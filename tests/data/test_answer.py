@@ -46,13 +46,17 @@ def a_table(rows: int = 400, seed: int = 0) -> pa.Table:
     return pa.concat_tables([table, table.slice(0, rows // 4)])
 
 
-@pytest.fixture
-def inputs(tmp_path: Path) -> tuple[Path, Path]:
+def write_inputs(tmp_path: Path) -> tuple[Path, Path]:
     rows = [{"query": f"q{i // 2}", "client": f"c{i % 2}", "profile": text} for i, text in enumerate(PROFILES)]
     bad = [{"query": "q0", "client": "c0", "profile": "x = 1 AND y = 1"}, {"query": "z", "client": "c", "profile": "x"}]
     pq.write_table(pa.Table.from_pylist(rows + bad), tmp_path / "queries.parquet")
     pq.write_table(a_table(), tmp_path / "table.parquet", row_group_size=100)
     return tmp_path / "queries.parquet", tmp_path / "table.parquet"
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> tuple[Path, Path]:
+    return write_inputs(tmp_path)
 
 
 def answer(spark: Any, inputs: tuple[Path, Path], out: Path, procedure: str = "rectangle", **options: Any) -> Any:

@@ -18,12 +18,16 @@ import pyarrow
 import pyarrow.parquet as pq
 import pyspark
 import pytest
+from tests.data import test_answer, test_replay
 
 import narrowcast as nc
+from narrowcast.data.planning.replay import replay
 from narrowcast.data.spark.java import java_home
+from running import running
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 JOB = Path(__file__).with_name("connect_job.py")
+VERBS = Path(__file__).with_name("connect_verbs_job.py")
 
 
 @contextmanager
@@ -103,6 +107,31 @@ def test_a_client_of_connect_measures_the_same_tables_and_changes_nothing(
     for way in ("frames", "paths", "command"):
         found = tables(tmp_path / way)
         assert {name for name in classic if classic[name] != found.get(name)} == set(), way
+
+
+def test_the_other_verbs_over_connect_work_or_are_refused_by_name(spark: Any, tmp_path: Path) -> None:
+    place = tmp_path / "tables"
+    place.mkdir()
+    test_replay.write_tables(place)
+    asked = test_answer.write_inputs(place)
+    pq.write_table(pyarrow.table({"flow": ["a", "b", "c"], "rate": [3.0, 2.0, 1.0]}), place / "flows.parquet")
+    wishes = {"flow": ["a", "b", "b", "c"], "subscriber": ["ann", "ann", "bob", "bob"]}
+    pq.write_table(pyarrow.table(wishes), place / "interest.parquet")
+    with running(tmp_path / "nats") as url, server(tmp_path, Path(sys.executable)) as remote:
+        client(VERBS, remote, place, url)
+    said = json.loads((place / "verbs.json").read_text())
+    tables_at = {"key": ("flow",), "subscriptions": place / "subscriptions.parquet"}
+    classic = replay(spark, place, place / "messages.parquet", out=place / "classic-replay", **tables_at)
+    assert said["cost"] == classic.cost
+    assert tables(place / "connect-replay") == tables(place / "classic-replay")
+    assert test_answer.extracted(place / "connect-answer") == test_answer.direct(spark, asked[1])
+    assert said["plan"] == ["driver", "channels"]
+    assert "incremental must be left out unless Spark runs on this machine" in said["incremental"]
+    assert "Spark Connect takes at most 1 interest rows" in said["shards"]
+    assert "follow does not support Spark Connect" in said["follow"]
+    assert said["back"] == sorted([f"s{k % 5}", k] for k in range(50))
+    assert said["streamed"] == 50
+    assert said["settings as before"]
 
 
 @pytest.mark.nightly

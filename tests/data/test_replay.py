@@ -24,9 +24,7 @@ SUBSCRIPTIONS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("replay")
+def write_tables(place: Path) -> None:
     tables = {
         "messages": pd.DataFrame(MESSAGES, columns=["flow", "size"]),
         "subscriptions": pd.DataFrame(SUBSCRIPTIONS, columns=["subscriber", "profile"]),
@@ -37,6 +35,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     for name, table in tables.items():
         table.to_parquet(place / f"{name}.parquet")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("replay")
+    write_tables(place)
     return place
 
 

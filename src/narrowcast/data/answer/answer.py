@@ -22,11 +22,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
 
-from narrowcast.data.answer.apart import CHANNEL, exact_times, write_apart
+from narrowcast.data.answer.apart import CHANNEL, write_apart, write_nothing
 from narrowcast.data.answer.state import Earlier, earlier, write_state
 from narrowcast.data.ingest.read import BROKEN, FILE, ROW, read
 from narrowcast.data.ingest.take_in import Ingested, ingest
-from narrowcast.data.spark.home import job_named, map_arrow, share, with_settings
+from narrowcast.data.spark.home import is_local, job_named, map_arrow, share, with_settings
 from narrowcast.data.spark.output import Output, TableStep, write_manifest, writing
 from narrowcast.data.spark.progress import TaskReporter, watched
 from narrowcast.data.statistics.query_sizes import grid
@@ -116,6 +116,7 @@ def answer(
     between is repeated with `overwrite` and writes the same again.
     """
     merging, aside = merging or Merging(), Quarantine(strict=strict)
+    check_incremental(incremental, here=is_local(spark))
     if plan is not None:
         tables = plan.to_tables()
         said = [{name: t.to_pydict() for name, t in sorted(tables.tables.items())}, dict(tables.parameters)]
@@ -147,6 +148,13 @@ def answer(
         state.keep()
     fresh = incremental is not None and last is None
     return Answered(Path(out), len(asked), len(channels), sum(counts.values()), gone, fresh, set_aside, steps)
+
+
+def check_incremental(folder: str | Path | None, *, here: bool) -> None:
+    """Refuse a folder of state for a Spark that does not run on this machine, and could not read it back."""
+    if folder is not None and not here:
+        message = "incremental must be left out unless Spark runs on this machine: its workers read the state"
+        raise InputError(message, name="incremental", got=str(folder), hint="use --master local[*]")
 
 
 def table_rows(
@@ -256,9 +264,7 @@ def _write(found: DataFrame, channels: Sequence[Header], output: Output) -> dict
             made.rename(place)
         else:
             if not empty.exists():
-                nothing = found.sparkSession.createDataFrame([], found.drop(CHANNEL).schema).coalesce(1)
-                with exact_times(found.sparkSession):
-                    nothing.write.parquet(str(empty))
+                write_nothing(found, empty)
             place.mkdir()
             for part in empty.glob("part-*.parquet"):
                 shutil.copy(part, place / part.name)

@@ -17,7 +17,7 @@ from narrowcast.data.planning.check_plan import plan_cost, plan_faults
 from narrowcast.data.planning.classes import FlowClasses, SparkShards
 from narrowcast.data.planning.clusters import SessionClusters
 from narrowcast.data.planning.minibatch import Effort, cluster
-from narrowcast.data.spark.home import job_named
+from narrowcast.data.spark.home import is_connect, job_named
 from narrowcast.data.spark.output import pieces
 from narrowcast.data.spark.progress import TaskReporter, watched
 from narrowcast.data.spark.sizing import sized
@@ -89,6 +89,10 @@ def plan_channels(
             return PlannedOnSpark(found, "driver", taken)
         if method != "search":
             raise UnsupportedError(f"method {method!r} takes at most {driver_pairs} interest rows", works=("search",))
+        if is_connect(spark):
+            raise UnsupportedError(
+                f"Spark Connect takes at most {driver_pairs} interest rows", works=("a session of the classic kind",)
+            )
         chosen = effort or Effort(driver_pairs=driver_pairs)
         found = _on_shards(taken, groups, sessions, alpha, beta, seed, chosen, inputs or {}, tuple(key))
         return PlannedOnSpark(found, "shards", taken)

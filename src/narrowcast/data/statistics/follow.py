@@ -22,12 +22,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
+from narrowcast.data.spark.home import is_connect
 from narrowcast.data.statistics import state as states
 from narrowcast.data.statistics.match import Decay, partials
 from narrowcast.data.statistics.snapshots import snapshot
 from narrowcast.data.statistics.state import BatchSpan, StreamState
 from narrowcast.data.statistics.subscriptions import Present, Subscriptions
-from narrowcast.errors import InputError, NarrowcastError
+from narrowcast.errors import InputError, NarrowcastError, UnsupportedError
 from narrowcast.model import snapshot as snapshots
 
 FOLDER = "statistics"  # in the checkpoint: the state belongs to it
@@ -84,6 +85,11 @@ def follow(
     what is there is taken in and the query ends. `settings` are those of FollowSettings.
     """
     wanted = FollowSettings(tuple(key), **settings)
+    if is_connect(spark):
+        raise UnsupportedError(
+            "follow does not support Spark Connect: it keeps its state and snapshots on the driver's disk",
+            works=("a session of the classic kind, as in spark-submit on the server",),
+        )
     _check(stream, wanted, checkpoint)
     taker = _Taker(wanted, Present(spark.sparkContext, subscriptions), Path(checkpoint) / FOLDER, Path(out))
     writer = stream.writeStream.foreachBatch(taker.take).option("checkpointLocation", str(checkpoint))
