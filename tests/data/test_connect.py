@@ -109,6 +109,7 @@ def test_a_client_of_connect_measures_the_same_tables_and_changes_nothing(
         assert {name for name in classic if classic[name] != found.get(name)} == set(), way
 
 
+@pytest.mark.long
 def test_the_other_verbs_over_connect_work_or_are_refused_by_name(spark: Any, tmp_path: Path) -> None:
     place = tmp_path / "tables"
     place.mkdir()
@@ -123,7 +124,9 @@ def test_the_other_verbs_over_connect_work_or_are_refused_by_name(spark: Any, tm
     tables_at = {"key": ("flow",), "subscriptions": place / "subscriptions.parquet"}
     classic = replay(spark, place, place / "messages.parquet", out=place / "classic-replay", **tables_at)
     assert said["cost"] == classic.cost
-    assert tables(place / "connect-replay") == tables(place / "classic-replay")
+    for path in sorted((place / "classic-replay").glob("*.parquet")):
+        there, here = pq.read_table(place / "connect-replay" / path.name), pq.read_table(path)
+        assert (there.to_pylist(), there.schema.types) == (here.to_pylist(), here.schema.types)
     assert test_answer.extracted(place / "connect-answer") == test_answer.direct(spark, asked[1])
     assert said["plan"] == ["driver", "channels"]
     assert "incremental must be left out unless Spark runs on this machine" in said["incremental"]
