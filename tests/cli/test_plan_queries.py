@@ -122,6 +122,7 @@ def test_what_cannot_be_planned_is_one_clear_line(tmp_path, rows, options, says)
         run(tmp_path / "queries.csv", *options)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_plan(oracle, tmp_path):
     for name in ("one", "two"):
         run(oracle, "--method", "directed", "--out", tmp_path / name, "--seed", 3)

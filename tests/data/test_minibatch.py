@@ -29,6 +29,7 @@ def planned(
     return session, clusters, here
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5))
 @settings(max_examples=25)
 def test_clusters_after_many_passes_are_those_of_the_sessions_counted_anew(seed: int, n_shards: int) -> None:

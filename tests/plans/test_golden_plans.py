@@ -10,6 +10,7 @@ import pytest
 from plans.golden_plans import GOLDENS, make
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("capfd")
 def test_every_kind_and_method_decides_what_it_always_has(tmp_path: Path) -> None:
     expected, found = json.loads(GOLDENS.read_text()), make(tmp_path)

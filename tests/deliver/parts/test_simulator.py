@@ -66,6 +66,7 @@ def test_a_planted_bug_is_caught(name: str) -> None:
     pytest.fail(f"{SEEDS} schedules did not notice a system that {name}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HARMLESS)
 def test_a_mistake_that_frames_are_proof_against_does_no_harm(name: str) -> None:
     for seed in range(25):
@@ -101,6 +102,7 @@ def test_without_faults_the_log_serves_only_those_whom_no_plan_covers() -> None:
     assert counts["edge repairs"] < 20
 
 
+@pytest.mark.slow
 def test_every_fault_and_every_way_through_the_system_occurs_in_the_schedules() -> None:
     counts: Counter[str] = Counter()
     for seed in range(20):
@@ -122,6 +124,7 @@ def test_plans_are_taken_back_in_many_schedules_and_installed_in_others() -> Non
     assert counts["epoch"] > 100
 
 
+@pytest.mark.slow
 def test_messages_that_no_frame_can_hold_are_delivered_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("narrowcast.deliver.parts.source.MOST_BYTES", FRAME_BYTES + MESSAGE_BYTES + 22)
     counts: Counter[str] = Counter()

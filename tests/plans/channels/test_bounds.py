@@ -17,6 +17,7 @@ from narrowcast.plans.channels.lower_bound import one_level_bound
 from narrowcast.plans.channels.points import collapse
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     seed=st.integers(0, 10**6),

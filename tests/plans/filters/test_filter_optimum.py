@@ -30,6 +30,7 @@ def test_a_thousand_random_trees_have_the_exhaustive_curve_and_placement(block):
             assert traffic(tree, f, set(one.filters.tolist())) == best[j] == one.traffic == one.lower_bound
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6))
 def test_the_price_search_brackets_the_optimum_and_is_exact_where_it_says_so(seed):
     tree, f, *_ = random_problem(seed, most=60, whole=seed % 2 == 0)
