@@ -28,7 +28,6 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 SKIPPED = pytest.skip.Exception
-HARM = (AssertionError, TimeoutError)
 
 
 @dataclass(frozen=True)
@@ -154,20 +153,6 @@ def long_disasters(folder: Path, n: int) -> Score:
 # Planted bugs: what must be seen to do harm.
 
 
-def harmful(work: Callable[[], Any], what: str) -> str:
-    try:
-        work()
-    except HARM:
-        return what
-    raise AssertionError(f"nobody noticed: {what}")
-
-
-def without_seals(folder: Path, n: int) -> Score:
-    from system.packets import assaulted, unharmed
-
-    return Score(n, harmful(lambda: unharmed(assaulted(folder, n, seal=False), n), "found: the same packets do harm"))
-
-
 def without_sync(folder: Path, n: int) -> Score:
     from system.test_power_loss import powerless
 
@@ -210,7 +195,6 @@ TRIALS = (
     Trial("damaged plan folders", 100, 10_000, damaged_plans),
     Trial("hostile Parquet, CSV and JSON files", 300, 10_000, hostile_tables),
     Trial("long disasters on real processes", 0, 1, long_disasters),
-    Trial("planted: no seals", 2000, 2000, without_seals),
     Trial("planted: a log that does not sync", 2, 5, without_sync),
     Trial("planted: holes in the gate", 4, 4, gate_holes),
     Trial("planted: broken parts, simulated", 4, 100, broken_parts),
