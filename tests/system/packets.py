@@ -29,6 +29,7 @@ from system.live import a_plan, by_channel, running, upto
 
 DOMAIN = 68
 PATHS = f"{Path(__file__).parents[1]}:{Path(__file__).parents[2] / 'src'}"
+_TO_ARRIVE = 10_000_000_000  # ns
 REFUSED = ("forged", "replayed", "foreign", "no key")
 
 
@@ -54,6 +55,9 @@ class Intruder:
         while (len(self.heard) < frames or not self._taken()) and time.monotonic() < end:
             self._hear()
             time.sleep(0.02)
+        for mouth in self._taken():
+            self._send(mouth, b"")
+            assert mouth.wait_for_acks(_TO_ARRIVE), "no receiver hears the intruder"
 
     def _taken(self) -> list[Any]:
         return [mouth for mouth in self._mouths if mouth.get_matched_subscriptions()]

@@ -1,8 +1,9 @@
-"""Keeping Cyclone DDS to what it joined, and to loopback where it is told to use loopback.
+"""Keeping Cyclone DDS to loopback where it is told to use loopback, and there to what it joined.
 
-Whatever its configuration says, it binds the sockets it receives at to every address of the host. Linux gives such a
-socket the packets of every group that any process of the host has joined, unless it is told not to; and packets from
-other hosts would get in, unless the socket is tied to a device.
+Whatever its configuration says, it binds the sockets it receives at to every address of the host. Packets from other
+hosts would get in, unless the socket is tied to a device. And Linux gives such a socket the packets of every group that
+any process of the host has joined, unless it is told not to. That is told on loopback alone: of a packet from another
+host that one socket only wants, Linux 6.18 makes a present to any socket of the same port, in whatever process.
 """
 
 from __future__ import annotations
@@ -21,13 +22,12 @@ _FDS = Path("/proc/self/fd")
 
 @contextmanager
 def kept_to(interface: str) -> Iterator[None]:
-    """Sockets for UDP that are opened in this block receive what they joined; on loopback, from there only."""
-    before = _open_to_all()
+    """Sockets for UDP that are opened in this block for loopback receive from there only, and only what they joined."""
+    before = _open_to_all() if interface == LOOPBACK else set()
     yield
-    for number in _open_to_all() - before:
+    for number in _open_to_all() - before if interface == LOOPBACK else ():
         _keep_to_joined(number)
-        if interface == LOOPBACK:
-            _tie(number)
+        _tie(number)
 
 
 def _open_to_all() -> set[int]:
