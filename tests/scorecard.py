@@ -153,6 +153,15 @@ def long_disasters(folder: Path, n: int) -> Score:
 # Planted bugs: what must be seen to do harm.
 
 
+def without_seals(folder: Path, n: int) -> Score:
+    from system.packets import assaulted, harmed
+
+    found = assaulted(folder, n, seal=False)
+    harmed(found, n)
+    told = f"{found['missed']:,} of {found['published']:,} real ones never came, without a gap notice"
+    return Score(found["sent"], f"found: {found['forged']:,} forged messages delivered; {told}")
+
+
 def without_sync(folder: Path, n: int) -> Score:
     from system.test_power_loss import powerless
 
@@ -195,6 +204,7 @@ TRIALS = (
     Trial("damaged plan folders", 100, 10_000, damaged_plans),
     Trial("hostile Parquet, CSV and JSON files", 300, 10_000, hostile_tables),
     Trial("long disasters on real processes", 0, 1, long_disasters),
+    Trial("planted: no seals", 5000, 5000, without_seals),
     Trial("planted: a log that does not sync", 2, 5, without_sync),
     Trial("planted: holes in the gate", 4, 4, gate_holes),
     Trial("planted: broken parts, simulated", 4, 100, broken_parts),

@@ -21,7 +21,7 @@ from narrowcast.deliver.processes.supervise import local_system
 from narrowcast.deliver.transport import Multicast
 from narrowcast.deliver.transport.dds.config import DdsSettings, partition
 from narrowcast.deliver.transport.dds.node import DdsNode
-from narrowcast.deliver.wire import Frame, Pulse, Seal, encode, encode_payload, end_of, place
+from narrowcast.deliver.wire import Frame, Pulse, Seal, decode, encode, encode_payload, end_of, place, sequence_of
 from narrowcast.deliver.wire.bundle import unbundled
 from narrowcast.deliver.wire.frame import EVERY, NO_FLOW, PREFIX
 from system.hosts import Hosts
@@ -29,6 +29,9 @@ from system.live import a_plan, by_channel, running, upto
 
 DOMAIN = 68
 PATHS = f"{Path(__file__).parents[1]}:{Path(__file__).parents[2] / 'src'}"
+FORGED = -666  # the number of every message that nobody published
+BEYOND = 3  # entries that do not exist yet, and of which an intruder says that it knows them
+GENERATION = 64  # bits of a place below the number of its log's generation
 _TO_ARRIVE = 10_000_000_000  # ns
 REFUSED = ("forged", "replayed", "foreign", "no key")
 
@@ -73,10 +76,9 @@ class Intruder:
         _, _, _, system, epoch, channel, plan = PREFIX.unpack_from(data)
         flipped = bytearray(data)
         flipped[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-        far = end_of((1 << 110) + rng.randrange(1 << 30))
-        message = (place(far >> 16, 0), NO_FLOW, encode_payload({"s": "a", "n": -666}))
-        near = far - 500_000
-        claims = [Frame(0, channel, epoch, near, far, messages) for messages in ((), (message,))]
+        near, far = self._stretch(data)
+        message = (place(sequence_of(far), 0), NO_FLOW, encode_payload({"s": "a", "n": FORGED}))
+        claims = [Frame(0, channel, epoch, near, far, messages) for messages in ((message,), ())]
         claims += [] if channel != EVERY else [Pulse(0, epoch, near, far)]  # type: ignore[list-item]
         self._seal.system = system
         self._seal.know(epoch, plan)
@@ -84,6 +86,17 @@ class Intruder:
         made = [data, bytes(flipped), data[: rng.randrange(1, len(data))], rng.randbytes(80)]
         made += [encode(claim, system, plan) for claim in claims]
         return made + [self._seal.pack(claim) for claim in claims]
+
+    def _stretch(self, data: bytes) -> tuple[int, int]:
+        """What to claim: of a frame that can be read, from before all that its receivers have to a little beyond.
+
+        The number of a log's generation cannot be guessed, so beyond a seal it is one that no log has come to.
+        """
+        read = decode(data)
+        if isinstance(read, Frame | Pulse):
+            return read.upto >> GENERATION << GENERATION, end_of(sequence_of(read.upto) + BEYOND)
+        far = end_of((1 << 110) + self._random.randrange(1 << 30))
+        return far - 500_000, far
 
     def attack(self, packets: int) -> None:
         """Send so many, with new ones from what is heard meanwhile."""
@@ -120,7 +133,10 @@ def segment(interface: str) -> DdsSettings:
 
 
 def assaulted(folder: Path, packets: int, *, seal: bool = True) -> dict[str, Any]:
-    """Publish and subscribe while somebody in the segment sends packets; what became of both."""
+    """Publish and subscribe while somebody in the segment sends packets; what became of both.
+
+    Without seals publishing goes on whatever comes, and what comes is held against it at the end.
+    """
 
     async def attack(client: Connection) -> None:
         env = os.environ | {"PYTHONPATH": PATHS}
@@ -133,15 +149,15 @@ def assaulted(folder: Path, packets: int, *, seal: bool = True) -> dict[str, Any
                 intruder.kill()
 
     async def run() -> dict[str, Any]:
-        found = await besieged(folder, segment("lo"), attack, seal=seal)
+        found = await (besieged if seal else unsealed)(folder, segment("lo"), attack)
         return found | json.loads((folder / "sent.json").read_text())
 
     return asyncio.run(asyncio.wait_for(run(), 90 + packets / 300))
 
 
-async def besieged(folder: Path, multicast: DdsSettings, attack: Any, *, seal: bool = True) -> dict[str, Any]:
+async def besieged(folder: Path, multicast: DdsSettings, attack: Any) -> dict[str, Any]:
     """A system with one subscriber, while an attack goes on; what it got that was not sent, and by which way."""
-    local = local_system(folder / "data", a_plan(folder / "plan"), multicast=multicast, seal=seal)
+    local = local_system(folder / "data", a_plan(folder / "plan"), multicast=multicast)
     async with running(local), connect(local.folder) as client:
         ann = await client.subscribe("s = 'a'", name="ann").ready()
         await by_channel(client, client, ann, {"s": "a"})
@@ -163,6 +179,27 @@ async def besieged(folder: Path, multicast: DdsSettings, attack: Any, *, seal: b
         return {"received": n, "wrong": wrong, "by channel": by_way, "refused": refused, "counts": counts}
 
 
+async def unsealed(folder: Path, multicast: DdsSettings, attack: Any, *, seal: bool = False) -> dict[str, Any]:
+    """The same with frames in the clear: how many messages came that nobody sent, and how many never came."""
+    local = local_system(folder / "data", a_plan(folder / "plan"), multicast=multicast, seal=seal)
+    async with running(local), connect(local.folder) as client:
+        ann = await client.subscribe("s = 'a'", name="ann").ready()
+        await by_channel(client, client, ann, {"s": "a"})
+        last, n = 1 << 40, 0
+        coming = asyncio.ensure_future(upto(ann, last))
+        under_way = asyncio.ensure_future(attack(client))
+        while not under_way.done():
+            await client.publish({"s": "a", "n": n})
+            n += 1
+            await asyncio.sleep(0.005)
+        await under_way
+        for k in range(-2 * BEYOND, 1):  # beyond whatever the last lie said: messages come in order, so that is all
+            await client.publish({"s": "a", "n": last + k})
+        got, gaps = await coming
+        missed = set(range(n)).difference(got)
+        return {"published": n, "forged": got.count(FORGED), "missed": len(missed), "gaps": gaps}
+
+
 async def next_one(wanted: Subscription) -> tuple[list[int], list[str]]:
     """The numbers of the next batch that is not of the attack's own beginning."""
     while True:
@@ -182,6 +219,14 @@ def unharmed(found: dict[str, Any], packets: int) -> None:
     assert counts["forged"] > packets / 3, counts
     assert counts["replayed"] > packets / 100, counts
     assert counts["foreign"] > 0, counts
+
+
+def harmed(found: dict[str, Any], packets: int) -> None:
+    """The subscriber got messages that nobody published, and lost some that somebody did, without being told."""
+    assert found["sent"] >= packets, found
+    assert found["forged"] > 0, f"no forged message was delivered: {found}"
+    assert found["missed"] > 0, f"nobody was silenced: {found}"
+    assert found["gaps"] == [], found
 
 
 def assaulted_from_afar(folder: Path, packets: int) -> dict[str, Any]:

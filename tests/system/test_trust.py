@@ -24,7 +24,7 @@ from narrowcast.deliver.transport.nats.server import DYING_WITH_US, free_port, s
 from narrowcast.deliver.wire import Batch, encode_entry, encode_payload
 from narrowcast.errors import InputError
 from system.live import a_plan, by_channel, running, upto
-from system.packets import assaulted, assaulted_from_afar, unharmed
+from system.packets import assaulted, assaulted_from_afar, harmed, unharmed
 
 RUBBISH = [b"", b"{", b"[]", b"\xff\xfe", b'{"term":"x"}', b"[" * 100_000, b"9" * 5000, os.urandom(300)]
 
@@ -111,6 +111,11 @@ def test_a_log_that_went_back_is_noticed_and_everybody_goes_on_with_the_new_one(
 
 def test_f2_ten_thousand_packets_from_inside_the_segment_get_nothing_in_and_silence_nobody(tmp_path: Path) -> None:
     unharmed(assaulted(tmp_path, 10_000), 10_000)
+
+
+def test_without_seals_the_same_packets_are_delivered_and_silence_a_subscriber(tmp_path: Path) -> None:
+    """So that one sees that the attack is one."""
+    harmed(assaulted(tmp_path, 5_000, seal=False), 5_000)
 
 
 @pytest.mark.soak
