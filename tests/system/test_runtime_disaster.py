@@ -1,4 +1,7 @@
-"""Loss at every host, each role killed in turn, a plan switch every second: nothing missed, nothing repeated."""
+"""Loss at every host, each role killed in turn, a plan switch every second: nothing missed, nothing repeated.
+
+DISASTER_SECONDS and DISASTER_SUBSCRIBERS make it shorter, longer, smaller or larger.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ VICTIMS = ("source", "desk-0", "coordinator", "nats-server", "desk-1", "desk-2")
 
 @dataclass(frozen=True)
 class Disaster:
-    """Who wants which symbols, at which desk, and what befalls them. A desk is an edge, at a host of its own."""
+    """Who wants which symbols, at which desk, and what befalls them. A desk is an edge, at a host of its own.
+
+    `every`: seconds from plan to plan while somebody leads, which is nobody for some seconds after a coordinator died.
+    """
 
     seconds: int
     rate: int
@@ -37,6 +43,7 @@ class Disaster:
     symbols: list[str]
     wishes: dict[str, list[str]]  # by profile
     desks: dict[str, dict[str, str]]  # by desk, the profile of each subscriber
+    every: float = 0.7
 
     @property
     def subscribers(self) -> dict[str, str]:
@@ -140,7 +147,8 @@ def test_loss_kills_and_switches_for_a_minute_cost_no_message(tmp_path: Path) ->
 def test_three_hundred_subscribers_miss_nothing_in_five_minutes_of_kills_switches_and_a_fifth_lost(
     tmp_path: Path,
 ) -> None:
-    endured(a_crowd(int(os.environ.get("DISASTER_SUBSCRIBERS", "300")), max(SECONDS, 300)), tmp_path)
+    seconds = int(os.environ.get("DISASTER_SECONDS", "300"))
+    endured(a_crowd(int(os.environ.get("DISASTER_SUBSCRIBERS", "300")), seconds), tmp_path)
 
 
 def endured(what: Disaster, tmp_path: Path) -> None:
@@ -198,7 +206,7 @@ def endured(what: Disaster, tmp_path: Path) -> None:
 
         until(lambda: all(reached(*who) >= last for who in everybody), "not drained within 60 s")
         print(f"drained {time.monotonic() - begun:.1f} s after the end; {len(switches)} plan switches")
-        assert len(switches) > what.seconds / 6, "plans were hardly switched"
+        assert len(switches) >= what.seconds, "plans were switched less than once a second"
     for n, row in enumerate(rows):
         history.acked(0, *where.get(n, (0, n)), row)
     for desk, name in everybody:
@@ -224,7 +232,7 @@ def started(what: Disaster, cast: Cast, url: str) -> None:
         f'jetstream {{ store_dir: "{folder}/js" }}\n'
     )
     roles = {
-        "coordinator": f'[coordinator]\nplan = "{folder}/plan"\nkey = ["symbol"]\nevery = 1\n',
+        "coordinator": f'[coordinator]\nplan = "{folder}/plan"\nkey = ["symbol"]\nevery = {what.every}\n',
         "source": '[source]\nname = "source-0"\n',
     }
     cast.add("nats-server", [server_binary(), "-c", str(folder / "nats.conf")], 0)

@@ -53,7 +53,7 @@ async def coordinator(system: System, base: Backbone) -> Driver:
     planner = FolderPlanner.read(system.plan, mine.key, mine.memberships)
     if base.system.multicast is not None:
         planner.groups = base.system.multicast.groups
-    settings = CoordinatorSettings(every=mine.every, seal=base.system.security.seal)
+    settings = CoordinatorSettings(seal=base.system.security.seal).paced(mine.every)
     name = f"{_name(mine.name, 'coordinator')}-{os.getpid()}-{secrets.token_hex(2)}"
     part = Coordinator(name, base.system.every_shard, settings)
     driver = Driver(part, Engines(base.numbered, base.registry), planner=planner)

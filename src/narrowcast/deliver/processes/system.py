@@ -45,9 +45,10 @@ class OverlaySection:
 
 @dataclass(frozen=True)
 class CoordinatorSection:
-    """`plan`: its folder. `key`: the attributes that make a flow, for a plan that does not say. `every`: in seconds.
+    """`plan`: its folder. `key`: the attributes that make a flow, for a plan that does not say.
 
-    `memberships`: how many multicast groups a subscriber's host may join, if not as many as this one.
+    `every`: plan again after so many seconds, also if nothing changed. `memberships`: how many multicast groups a
+    subscriber's host may join, if not as many as this one.
     """
 
     name: str | None = None

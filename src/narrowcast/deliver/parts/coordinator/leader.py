@@ -7,7 +7,7 @@ step, and the next one goes on where it stopped.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from narrowcast.deliver.parts import records
@@ -38,6 +38,16 @@ class CoordinatorSettings:
     alive: float = 5.0
     retry: float = 0.5
     seal: bool = False
+
+    def paced(self, every: float | None) -> CoordinatorSettings:
+        """The same with a plan every so many seconds: nothing that is waited for between two takes longer than that.
+
+        >>> CoordinatorSettings().paced(1.0).prepare
+        0.3
+        """
+        if every is None:
+            return self
+        return replace(self, every=every, pause=min(self.pause, every), prepare=min(self.prepare, 0.3 * every))
 
 
 @dataclass(slots=True)
