@@ -75,14 +75,21 @@ def damage(rng: random.Random, folder: Path) -> None:
         at = rng.randrange(len(data))
         data[at : rng.choice([at, at + 1, len(data)])] = rng.randbytes(rng.choice([0, 1, 20]))
         file.write_bytes(data)
+        if file != head and rng.random() < 0.5:
+            with_digest(folder, file.stem)
     elif way < 0.5:
         head.write_text(json.dumps(changed(rng, json.loads(head.read_text()))))
-    else:  # with its digest, as somebody would who means it
-        body = json.loads(head.read_text())
-        name = rng.choice(sorted(body["tables"]))
+    else:
+        name = rng.choice(sorted(json.loads(head.read_text())["tables"]))
         pq.write_table(other(rng, pq.read_table(folder / f"{name}.parquet")), folder / f"{name}.parquet")
-        body["tables"][name] = fingerprint(folder / f"{name}.parquet")
-        head.write_text(json.dumps(body))
+        with_digest(folder, name)
+
+
+def with_digest(folder: Path, name: str) -> None:
+    """Write down the digest of a table, as somebody would who means it."""
+    head = json.loads((folder / "plan.json").read_text())
+    head["tables"][name] = fingerprint(folder / f"{name}.parquet")
+    (folder / "plan.json").write_text(json.dumps(head))
 
 
 def refused(work: Callable[[], Any]) -> Any:
@@ -129,12 +136,24 @@ def test_a_damaged_folder_is_refused_in_one_line_or_judged(first: int, tmp_path:
 
 def test_a_plan_with_a_hole_is_called_damaged_not_a_bug(tmp_path: Path) -> None:
     folder = shutil.copytree(SOUND[0], tmp_path / "plan")
-    head = json.loads((folder / "plan.json").read_text())
     rows = pq.read_table(folder / "session_group.parquet")
     pq.write_table(rows.slice(1), folder / "session_group.parquet")
-    head["tables"]["session_group"] = fingerprint(folder / "session_group.parquet")
-    (folder / "plan.json").write_text(json.dumps(head))
+    with_digest(folder, "session_group")
     plan = nc.load(folder)
     assert not nc.check(plan).sound
     with pytest.raises(InputError, match=r"the plan is damaged: .* \(narrowcast check lists all faults\)"):
         nc.diff(plan, plan)
+
+
+@pytest.mark.parametrize("where", ["text", "name"])
+def test_text_that_is_not_unicode_is_damage(tmp_path: Path, where: str) -> None:
+    folder = shutil.copytree(SOUND[0], tmp_path / "plan")
+    path = next(file for file in sorted(folder.glob("*.parquet")) if pa.string() in pq.read_schema(file).types)
+    rows = pq.read_table(path)
+    at = rows.schema.types.index(pa.string())
+    word = rows.column_names[at] if where == "name" else rows.column(at)[0].as_py()
+    pq.write_table(rows, path, compression="none", use_dictionary=False, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(word.encode(), b"\xff" * len(word.encode())))
+    with_digest(folder, path.stem)
+    with pytest.raises(InputError, match=rf"{path.name} is damaged"):
+        nc.load(folder)

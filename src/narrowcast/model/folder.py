@@ -63,7 +63,9 @@ def read_tables(folder: str | Path) -> Tables:
             raise InputError(f"{path} {state}", name="plan", got=str(path), hint="plan again")
         try:
             tables[name] = pq.read_table(path, partitioning=None)
-        except (pa.ArrowInvalid, OSError) as error:
+            tables[name].validate(full=True)  # text may not be Unicode
+            tables[name].column_names  # noqa: B018 - nor names
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise InputError(f"{path} is damaged: {str(error).splitlines()[0]}", name="plan") from None
     body = {name: head[name] for name in _BODY}
     return Tables(kind=head["kind"], tables=tables, seed=head["seed"], key=tuple(head.get("key", ())), **body)
