@@ -391,3 +391,18 @@ def test_frames_that_come_late_again_and_again_are_waited_for_instead_of_reading
         now += 101.0
         found.step(Tick(), now)
     assert found.grace == SETTINGS.grace, "and forgets"
+
+
+def test_what_was_asked_of_the_log_before_the_plan_came_is_taken_up_to_its_cut_over_only() -> None:
+    found = Edge("edge", (0,), SETTINGS)
+    found.step(Subscribe("u", "p > 5", {0: end_of(10)}), 0.0)
+    (read,) = reads(found.step(Tick(), 0.0))
+    found.step(Noted("plan.1", plan((1,)).to_bytes(), 1), 0.01)
+    found.step(epoch(1, cutover=12), 0.01)
+    answer = (entry(11, 9), entry(12), entry(13, 8), entry(14, 7))
+    assert places(found.step(WasRead(read.request, 0, 10, 14, answer), 0.02)) == [place(11, 0)]
+    carried = frame(1, end_of(12), end_of(13), (place(13, 0), 8))
+    assert places(found.step(carried, 0.03)) == [place(13, 0)]
+    (read,) = reads(found.step(Tick(), 0.02 + SETTINGS.patience))
+    assert (read.after, read.upto) == (13, None), "what does not come by the channel is read after all"
+    assert places(found.step(WasRead(read.request, 0, 13, 14, answer[-1:]), 0.6)) == [place(14, 0)]

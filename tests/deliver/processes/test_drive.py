@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
+import time
 from typing import Any
 
 from memory import MemoryCarrier, MemoryLog, MemoryNetwork, MemoryRegistry
+from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.coordinator import Coordinator, CoordinatorSettings
 from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.parts.effects import Deliver, Effect, PlanWanted, Subscribed
@@ -18,8 +22,9 @@ from narrowcast.deliver.processes.outlet import Outlet
 from narrowcast.deliver.processes.overview import Overview
 from narrowcast.deliver.processes.planner import FolderPlanner, with_key
 from narrowcast.deliver.processes.statistics import snapshot
+from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Link, Multicast, Overlay, Unicast
-from narrowcast.deliver.wire import Attach, Carried, Frame, Malformed, decode, encode, encode_payload
+from narrowcast.deliver.wire import END, Attach, Carried, Frame, Malformed, decode, encode, encode_payload
 
 
 def engines(log: MemoryLog, registry: MemoryRegistry, network: MemoryNetwork, node: str) -> Engines:
@@ -69,6 +74,53 @@ def test_a_message_goes_all_the_way_and_rubbish_is_counted() -> None:
         assert [each["subscriptions"] for each in seen["edges"]] == [1]
         for driver in drivers:
             await driver.stop()
+
+    asyncio.run(run())
+
+
+def test_heartbeats_that_stand_ready_are_heard_before_a_busy_loop_finds_silence() -> None:
+    plan = Routing({1: Unicast("x")}, {"ann": (1,)}, profiles={"ann": "p > 1"}, edges={"ann": "desk"}, content={1: ""})
+    ours, theirs = socket.socketpair()
+    over = threading.Event()
+
+    def beat(heartbeat: bytes) -> None:
+        while not over.wait(0.1):
+            theirs.sendall(heartbeat)
+
+    async def hear(edge: Driver, size: int) -> None:
+        """As from NATS: what a socket has takes a few turns of the loop."""
+        reader, writer = await asyncio.open_connection(sock=ours)
+        try:
+            while True:
+                edge._receive(await reader.readexactly(size))
+        finally:
+            writer.close()
+
+    async def run() -> None:
+        registry = MemoryRegistry()
+        await registry.put(records.numbered(records.PLAN, 1), plan.to_bytes())
+        epoch = {"term": 1, "current": 1, "next": None, "phase": "steady", "cutover": {}}
+        await registry.put(records.EPOCH, records.pack(epoch))
+        edge = Driver(Edge("desk", (0,)), engines(MemoryLog(), registry, MemoryNetwork(), "desk"))
+        await edge.start()
+        edge.tell(Subscribe("ann", "p > 1"))
+        await until(lambda: edge.part.plans)
+        heartbeat = edge.part.seal.pack(Frame(0, 1, 1, END, END))
+        thread = threading.Thread(target=beat, args=(heartbeat,))
+        thread.start()
+        edge.spawn(hear(edge, len(heartbeat)))
+        await asyncio.sleep(0.5)
+        before = edge.part.counts["reads"]
+        for _ in range(3):
+            time.sleep(0.9)
+            await asyncio.sleep(0.3)
+        after = edge.part.counts["reads"]
+        over.set()
+        await asyncio.to_thread(thread.join)
+        await until(lambda: edge.part.counts["reads"] > after, 2.0)  # real silence is not believed for long
+        await edge.stop()
+        theirs.close()
+        assert after == before
 
     asyncio.run(run())
 

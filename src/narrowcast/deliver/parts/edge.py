@@ -86,6 +86,7 @@ class Edge(Node):
     """Serves the subscriptions of one process, or of many as a gateway."""
 
     role = "edge"
+    hears_first = True
     reader = Reader
 
     def __init__(
@@ -514,6 +515,7 @@ class Edge(Node):
         request = reader.reading = self._request()
         self._asked[request] = (reader.subscription, reader.shard)
         reader.read_at = now + self._retry
+        reader.tailing = not self._covered(reader)
         if subscription.credit == 0 or self._is_only_checking(reader, now):
             self._do(Locate(request, reader.shard))
             return
@@ -585,6 +587,8 @@ class Edge(Node):
             after = reader.mark
             reader.pass_on([], gone, None)
             self._tell_gap(reader, after, "restored" if event.back else "log")
+        if reader.tailing and self._covered(reader):
+            event = self._left_to_channels(reader, event, now)
         upto = end_of(event.upto)
         full = len(event.entries) >= self.settings.read_most
         if end_of(event.after) <= reader.mark < upto and subscription.credit != 0:
@@ -600,6 +604,19 @@ class Edge(Node):
         self._advance(reader, now)
         if full and not reader.reading:
             reader.read_at = self._read_due = now
+
+    def _left_to_channels(self, reader: Reader, event: WasRead, now: float) -> WasRead:
+        """The part that lies before what channels carry: asked before the plan came, answered after.
+
+        The rest is on its way, mostly; what has not come that far within `patience` is read.
+        """
+        epoch = self.epoch["current"]
+        start = self._climbed.start(epoch, reader.subscription, reader.shard) if self.plans[epoch].climbs else 0
+        until = max(self.epoch["cutover"].get(str(reader.shard), 0), sequence_of(start))
+        if until >= event.upto:
+            return event
+        reader.end, reader.end_at = end_of(event.upto), now
+        return replace(event, upto=until, entries=tuple(each for each in event.entries if each.sequence <= until))
 
     def _on_failed(self, event: Failed, now: float) -> None:
         for request in (event.request, *self._sharing.pop(event.request, ())):

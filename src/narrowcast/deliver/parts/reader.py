@@ -112,6 +112,7 @@ class Reader:
     closed: float = NEVER  # since when there was the hole that was closed last by asking for it
     closed_at: int = 0  # the place before it
     reading: int = 0  # the open request to the log
+    tailing: bool = False  # it was asked because no plan covered this
     read_at: float = NEVER
     told: int = 0  # the position the application was last told
     ends: dict[int, dict[int, int]] = field(default_factory=dict)  # by epoch and channel: how far it connects
