@@ -406,3 +406,14 @@ def test_what_was_asked_of_the_log_before_the_plan_came_is_taken_up_to_its_cut_o
     (read,) = reads(found.step(Tick(), 0.02 + SETTINGS.patience))
     assert (read.after, read.upto) == (13, None), "what does not come by the channel is read after all"
     assert places(found.step(WasRead(read.request, 0, 13, 14, answer[-1:]), 0.6)) == [place(14, 0)]
+
+
+def test_a_reading_of_the_log_that_was_due_without_a_plan_is_not_done_once_there_is_one() -> None:
+    found = Edge("edge", (0,), SETTINGS)
+    found.step(Subscribe("u", "p > 5", {0: end_of(10)}), 0.0)
+    (read,) = reads(found.step(Tick(), 0.0))
+    found.step(WasRead(read.request, 0, 10, 10, ()), 0.01)
+    found.step(Noted("plan.1", plan((1,)).to_bytes(), 1), 0.02)
+    found.step(epoch(1, cutover=10), 0.02)
+    assert reads(found.step(Tick(), 0.01 + SETTINGS.tail)) == []
+    assert reads(found.step(Tick(), 0.01 + SETTINGS.patience)), "silence is not believed for long"

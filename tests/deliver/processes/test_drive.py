@@ -23,8 +23,20 @@ from narrowcast.deliver.processes.overview import Overview
 from narrowcast.deliver.processes.planner import FolderPlanner, with_key
 from narrowcast.deliver.processes.statistics import snapshot
 from narrowcast.deliver.routing.routing import Routing
-from narrowcast.deliver.transport import Link, Multicast, Overlay, Unicast
-from narrowcast.deliver.wire import END, Attach, Carried, Frame, Malformed, decode, encode, encode_payload
+from narrowcast.deliver.transport import Entry, Link, Multicast, Overlay, Unicast
+from narrowcast.deliver.wire import (
+    END,
+    Attach,
+    Batch,
+    Carried,
+    Frame,
+    Malformed,
+    Marker,
+    decode,
+    encode,
+    encode_entry,
+    encode_payload,
+)
 
 
 def engines(log: MemoryLog, registry: MemoryRegistry, network: MemoryNetwork, node: str) -> Engines:
@@ -121,6 +133,38 @@ def test_heartbeats_that_stand_ready_are_heard_before_a_busy_loop_finds_silence(
         await edge.stop()
         theirs.close()
         assert after == before
+
+    asyncio.run(run())
+
+
+class SlowSource(Source):
+    """One that takes its time for every entry."""
+
+    def _take(self, entry: Entry) -> bool:
+        time.sleep(0.02)
+        return super()._take(entry)
+
+
+def test_a_source_that_is_behind_sends_what_it_has_before_it_goes_on() -> None:
+    plan = Routing({1: Unicast("x")}, {"ann": (1,)}, profiles={"ann": "p > 1"}, edges={"ann": "desk"}, content={1: ""})
+
+    async def run() -> None:
+        log, registry, network = MemoryLog(), MemoryRegistry(), MemoryNetwork()
+        entries = [encode_entry(Marker(1)), *(encode_entry(Batch("c", n, (b"{}",))) for n in range(50))]
+        await registry.put(records.numbered(records.PLAN, 1), plan.to_bytes())
+        source = Driver(SlowSource("source-0", 0), engines(log, registry, network, "source-0"), tail=0)
+        heard: list[int] = []
+        carrier = MemoryCarrier(network, "desk")
+        await carrier.start(lambda data: heard.append(source.part.sequence))
+        await carrier.join(Unicast("x"))
+        await source.start()
+        await until(lambda: source.part.sequence == 0 and source.part.plans)
+        await asyncio.sleep(0.1)
+        for n, data in enumerate(entries):
+            await log.append(0, data, dedup=str(n))
+        await until(lambda: source.part.sequence == len(entries) and heard)
+        assert heard[0] < 10, "the first frame came when the source was at this entry"
+        await source.stop()
 
     asyncio.run(run())
 

@@ -515,7 +515,7 @@ class Edge(Node):
         request = reader.reading = self._request()
         self._asked[request] = (reader.subscription, reader.shard)
         reader.read_at = now + self._retry
-        reader.tailing = not self._covered(reader)
+        reader.tailing = not self._is_carried(reader)
         if subscription.credit == 0 or self._is_only_checking(reader, now):
             self._do(Locate(request, reader.shard))
             return
@@ -605,14 +605,21 @@ class Edge(Node):
         if full and not reader.reading:
             reader.read_at = self._read_due = now
 
+    def _is_carried(self, reader: Reader) -> bool:
+        """Whether channels of the plan in force carry all from here on."""
+        return self._covered(reader) and reader.mark >= self._carried_from(reader)
+
+    def _carried_from(self, reader: Reader) -> int:
+        epoch = self.epoch["current"]
+        start = self._climbed.start(epoch, reader.subscription, reader.shard) if self.plans[epoch].climbs else 0
+        return max(end_of(self.epoch["cutover"].get(str(reader.shard), 0)), start)
+
     def _left_to_channels(self, reader: Reader, event: WasRead, now: float) -> WasRead:
         """The part that lies before what channels carry: asked before the plan came, answered after.
 
         The rest is on its way, mostly; what has not come that far within `patience` is read.
         """
-        epoch = self.epoch["current"]
-        start = self._climbed.start(epoch, reader.subscription, reader.shard) if self.plans[epoch].climbs else 0
-        until = max(self.epoch["cutover"].get(str(reader.shard), 0), sequence_of(start))
+        until = sequence_of(self._carried_from(reader))
         if until >= event.upto:
             return event
         reader.end, reader.end_at = end_of(event.upto), now
@@ -652,7 +659,11 @@ class Edge(Node):
             self._retry = min(2 * self._retry, MOST_RETRY)
         self._reads.clear()
         for reader in due:  # who is furthest behind asks for the others too
-            self._read(reader, now)
+            if reader.tailing and not reader.reading and self._is_carried(reader):
+                reader.tailing = False  # a plan has come since: what it lacks shows by its frames
+                self._plan_read(reader, now)
+            if now >= reader.read_at:
+                self._read(reader, now)
         self._read_due = min((reader.read_at for reader in readers), default=NEVER)
 
     def _report(self, now: float) -> None:

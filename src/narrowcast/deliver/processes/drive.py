@@ -67,6 +67,7 @@ MOST_AHEAD = 2048  # effects in the lane before a tail is made to wait
 MOST_AHEAD_BYTES = 32 << 20  # of entries whose effects may still be in the lane
 TOGETHER = 256  # frames that may share packets
 TURN = 64  # effects carried out before others get their turn
+TURN_S = 0.005  # of entries dealt with before others get theirs
 LATE_S, MOST_HELD = 0.02, 8  # a tick later than this is held back for as long, so many times in a row
 
 
@@ -387,6 +388,7 @@ class Driver:
             await asyncio.sleep(0.01)
         after = getattr(self.part, "sequence", 0)
         ahead = 0  # bytes of entries since the lane was last empty
+        turn = self._loop.time()
         async for entry in self.engines.log.tail(shard, after):
             ahead = ahead + len(entry.data) if self._lane else 0
             if len(self._lane) > MOST_AHEAD or ahead > MOST_AHEAD_BYTES:
@@ -394,6 +396,9 @@ class Driver:
                 await self._room.wait()
                 ahead = 0
             self.tell(WasRead(0, shard, entry.sequence - 1, entry.sequence, (entry,)))
+            if self._loop.time() > turn + TURN_S:  # a source that is behind would say nothing until it is not
+                await asyncio.sleep(0)
+                turn = self._loop.time()
 
     # The registry.
 
