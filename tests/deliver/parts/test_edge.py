@@ -417,3 +417,23 @@ def test_a_reading_of_the_log_that_was_due_without_a_plan_is_not_done_once_there
     found.step(epoch(1, cutover=10), 0.02)
     assert reads(found.step(Tick(), 0.01 + SETTINGS.tail)) == []
     assert reads(found.step(Tick(), 0.01 + SETTINGS.patience)), "silence is not believed for long"
+
+
+def test_a_source_that_was_only_slow_to_speak_is_given_longer_and_its_silence_is_believed_again_later() -> None:
+    found, at = edge(settings=replace(SETTINGS, trust=1e9), plan=plan((1,))), 10
+    waited = []
+    for _ in range(3):
+        start = now = 10.0 * at
+        found.step(frame(1, end_of(at), end_of(at)), now)
+        while not (asked := reads(found.step(Tick(), now))):
+            now += 0.01
+        waited.append(now - start)
+        found.step(WasRead(asked[0].request, 0, at, at + 1, (entry(at + 1, 9),)), now)
+        found.step(frame(1, end_of(at), end_of(at + 1), (place(at + 1, 0), 9)), now + 0.3)
+        at += 1
+    assert waited[0] == pytest.approx(SETTINGS.patience, abs=0.02)
+    assert waited[1] == pytest.approx(2 * (waited[0] + 0.3), abs=0.05)
+    assert found.patience <= SETTINGS.most_patience
+    for k in range(200):
+        found.step(Tick(), 1000.0 + 10 * k)
+    assert found.patience == SETTINGS.patience

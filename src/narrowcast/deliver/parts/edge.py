@@ -47,7 +47,7 @@ MOST_RETRY = 4.0  # seconds: a log that answers late is not asked for the same a
 @dataclass(frozen=True, slots=True)
 class EdgeSettings:
     """`grace`: how long a hole may be closed by frames that are late, up to `most_grace` where they are later than
-    that again and again. `patience`: how long silence is believed.
+    that again and again. `patience`: how long silence is believed, up to `most_patience` where frames come after all.
 
     `tail`: how often the log is read for a subscription that no plan covers. `trust`: how long an edge goes by what it
     hears alone, before it asks the log whether that is all. `most_held`: messages held
@@ -58,6 +58,7 @@ class EdgeSettings:
     grace: float = 0.1
     most_grace: float = 1.0
     patience: float = 0.75
+    most_patience: float = 3.0
     tail: float = 0.05
     trust: float = 30.0
     retry: float = 0.25
@@ -102,7 +103,7 @@ class Edge(Node):
         self.shards = shards
         self.gateway = gateway
         self.settings = settings or EdgeSettings()
-        self.grace = self.settings.grace
+        self.grace, self.patience = self.settings.grace, self.settings.patience
         self._closed_until = 0.0  # frames that come late until then tell how late they are
         self.subscriptions: dict[str, _Subscription] = {}
         self._takers: dict[tuple[int, int, int], list[Reader]] = {}  # by shard, epoch, channel
@@ -399,10 +400,8 @@ class Edge(Node):
         subscription = self.subscriptions[reader.subscription]
         upto = reader.reach()
         if upto > reader.mark and reader.hole < now:
-            if reader.asks:
-                self._mind_closing(
-                    reader, now
-                )  # by what was late, or by what a relay sent again: a second one will tell
+            if reader.asks:  # by what was late, or by what a relay sent again: a second one will tell
+                self._mind_closing(reader, now)
             else:
                 self._mind_lateness(reader.hole, now)
         if upto > reader.mark and subscription.credit != 0:
@@ -456,14 +455,19 @@ class Edge(Node):
 
     def _mind_closing(self, reader: Reader, now: float) -> None:
         """A hole is being closed by what we asked for; perhaps it would have been without."""
-        reader.closed, reader.closed_at = reader.hole, reader.mark
+        reader.closed, reader.closed_at, reader.was_silent = reader.hole, reader.mark, reader.hole == NEVER
+        if reader.was_silent:
+            reader.closed = reader.heard
         self._closed_until = now + 2 * self.settings.most_grace
 
     def _mind_closed(self, reader: Reader, frame: Frame, now: float) -> None:
         """Whether the log was read, or a relay asked, in vain: the frame that was missing comes after all."""
         if reader.closed < NEVER and frame.after <= reader.closed_at < frame.upto <= reader.mark:
             self.counts["read in vain"] += 1
-            self._mind_lateness(reader.closed, now)
+            if reader.was_silent:  # not dead but slow: a source that is busy says nothing meanwhile
+                self.patience = max(self.patience, min(2 * (now - reader.closed), self.settings.most_patience))
+            else:
+                self._mind_lateness(reader.closed, now)
             reader.closed = NEVER
 
     def _mind_lag(self, subscription: _Subscription, reader: Reader, now: float) -> None:
@@ -496,8 +500,8 @@ class Edge(Node):
                 reader.hole, reader.asks = now, 0
             due = reader.hole + (1 + reader.asks) * self.grace
         else:
-            due = min(reader.heard + s.patience, reader.checked + s.trust)
-            due = min(due, reader.end_at + s.patience) if reader.end > reader.mark else due
+            due = min(reader.heard + self.patience, reader.checked + s.trust)
+            due = min(due, reader.end_at + self.patience) if reader.end > reader.mark else due
         reader.read_at = due
         self._read_due = min(self._read_due, due)
 
@@ -533,7 +537,7 @@ class Edge(Node):
     def _is_only_checking(self, reader: Reader, now: float) -> bool:
         """Whether all seems well, and the log need only say where it ends: frames that far are on their way."""
         s = self.settings
-        well = self._covered(reader) and reader.head <= reader.mark and now < reader.heard + s.patience
+        well = self._covered(reader) and reader.head <= reader.mark and now < reader.heard + self.patience
         return well and reader.end <= reader.mark and now >= reader.checked + s.trust
 
     def _asked_for(self, shard: int, after: int, upto: int | None) -> int | None:
@@ -592,7 +596,7 @@ class Edge(Node):
         upto = end_of(event.upto)
         full = len(event.entries) >= self.settings.read_most
         if end_of(event.after) <= reader.mark < upto and subscription.credit != 0:
-            if self._covered(reader) and reader.hole < NEVER:
+            if self._is_carried(reader):
                 self._mind_closing(reader, now)
             wanted = reader.from_log(event.entries)
             self.counts["repaired"] += n_messages(wanted)
@@ -670,6 +674,7 @@ class Edge(Node):
         """Tell positions that moved without a message, drop what is drained, and register again now and then."""
         self._report_at = now + self.settings.report if self.subscriptions else NEVER
         self.grace = max(self.settings.grace, 0.98 * self.grace)
+        self.patience = max(self.settings.patience, 0.98 * self.patience)
         for name, subscription in self.subscriptions.items():
             for reader in subscription.readers.values():
                 if reader.told < reader.mark:

@@ -111,6 +111,7 @@ class Reader:
     asks: int = 0  # how often a relay was asked for what it lacks
     closed: float = NEVER  # since when there was the hole that was closed last by asking for it
     closed_at: int = 0  # the place before it
+    was_silent: bool = False  # there was no hole: nothing was heard since then
     reading: int = 0  # the open request to the log
     tailing: bool = False  # it was asked because no plan covered this
     read_at: float = NEVER
