@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from itertools import combinations
+from random import Random
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import narrowcast as nc
 from naive import semantic_system as naive
@@ -15,6 +20,7 @@ from narrowcast.model.plan import Tables
 from narrowcast.plans.channels.judge.faults import differences
 from narrowcast.plans.semantic.api import METHODS, LiveChannels
 from narrowcast.plans.semantic.judge.faults import semantic_cost, semantic_faults
+from narrowcast.plans.semantic.judge.proof import Formulas
 
 CAPS = (None, 1, 2, 4)
 
@@ -150,3 +156,49 @@ def test_xpath_plans_are_judged_too() -> None:
         plan = made.to_tables()
         assert semantic_faults(plan) == []
         assert semantic_faults(changed(plan, "profiles", text=["//order", "//trade", "x > 3"])) != []
+
+
+PROFILES = {n: nc.Profile.parse(f"a{n} = 1") for n in range(60)}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["all", "any of", "less"]), st.tuples(*[st.integers(0, 99)] * 3)), max_size=9)
+)
+def test_channels_are_proven_to_carry_a_profile_where_they_do_in_every_case(made: list) -> None:
+    parts = [(n, "any", [n]) for n in range(4)]
+    for operation, operands in made:
+        known = [operand % len(parts) for operand in operands]
+        parts.append((len(parts), operation, known[:2] if operation == "less" else known))
+    formulas = Formulas(parts, {c: part for c, (part, *_) in enumerate(parts[-3:])}, PROFILES)
+    cases = [{0, *others} for n in range(4) for others in combinations((1, 2, 3), n)]
+    assert formulas.carried(0, [0, 1, 2]) == all(formulas.channels(case) for case in cases)
+
+
+def test_channels_split_again_and_again_are_proven_in_a_moment_to_carry_what_the_first_one_did() -> None:
+    """What a channel has in common with the noise of two others, and what it has alone."""
+    parts = [(n, "any", [n]) for n in range(20)]
+
+    def add(operation: str, *operands: int) -> int:
+        parts.append((len(parts), operation, list(operands)))
+        return len(parts) - 1
+
+    rest, noise, pieces = 0, 1, []
+    for other in range(2, 20):
+        pieces.append(add("all", rest, noise))
+        rest = add("less", rest, noise)
+        noise = add("any of", add("less", noise, other), add("less", other, noise))
+    formulas = Formulas(parts, dict(enumerate([*pieces, rest])), PROFILES)
+    begun = time.process_time()
+    assert formulas.carried(0, range(len(pieces) + 1))
+    assert not formulas.carried(0, range(len(pieces)))
+    assert time.process_time() - begun < 5
+
+
+def test_a_proof_that_would_take_too_long_is_given_up_in_a_moment() -> None:
+    rng = Random(1)
+    parts = [(n, "any", [n]) for n in range(60)]
+    parts += [(60 + k, "all", rng.sample(range(1, 60), 3)) for k in range(400)]
+    formulas = Formulas(parts, {c: 60 + c for c in range(400)}, PROFILES)
+    begun = time.process_time()
+    assert not formulas.carried(0, range(400))
+    assert time.process_time() - begun < 5

@@ -7,11 +7,8 @@ from typing import Any
 
 from narrowcast.errors import InputError
 
-#: A proof that takes more case distinctions than this is given up.
-MOST_CASES = 20_000
-
-# A formula is True, False, the name of an "any" part that is open, or (operation, formulas).
-Formula = bool | str | tuple[str, tuple[Any, ...]]
+#: A proof that takes more case distinctions than this is given up: the channels are not shown to carry the profile.
+MOST_CASES = 100_000
 
 
 class Formulas:
@@ -59,15 +56,18 @@ class Formulas:
         return self._proven(profile, channels, covered=True)  # by the algebra of profiles, which takes longer
 
     def _proven(self, profile: int, channels: Sequence[int], *, covered: bool) -> bool:
-        known: dict[int, Formula] = {}
-        for part in sorted(set().union(*(self._inside(self.content[c]) for c in channels))):
-            operation, operands = self.parts[part]
-            if operation == "any":
-                yes = profile in operands or (covered and any(self._covers(o, profile) for o in operands))
-                known[part] = True if yes else str(part)
-            else:
-                known[part] = _simple(operation, [known[o] for o in operands])
-        return _always(("any of", tuple(known[self.content[c]] for c in channels)))
+        cases, known = Cases(), dict[int, int]()
+        try:
+            for part in sorted(set().union(*(self._inside(self.content[c]) for c in channels))):
+                operation, operands = self.parts[part]
+                if operation == "any":
+                    yes = profile in operands or (covered and any(self._covers(o, profile) for o in operands))
+                    known[part] = Cases.YES if yes else cases.open(part)
+                else:
+                    known[part] = cases.holding(operation, [known[o] for o in operands])
+            return cases.holding("any of", [known[self.content[c]] for c in channels]) == Cases.YES
+        except (OverflowError, RecursionError):
+            return False
 
     def _inside(self, whole: int) -> frozenset[int]:
         """The part and all that it is made of."""
@@ -99,51 +99,53 @@ def _holds(operation: str, operands: list[bool]) -> bool:
     return all(operands) if operation == "all" else any(operands)
 
 
-def _simple(operation: str, operands: Sequence[Formula]) -> Formula:
-    """The formula with what is known taken out."""
-    if operation == "less":
-        whole, without = operands
-        if whole is False or without is True:
-            return False
-        return whole if without is False else ("less", (whole, without))
-    ends = operation == "any of"  # one True ends an OR, one False an AND
-    left = dict.fromkeys(operand for operand in operands if operand is not (not ends))
-    if any(operand is ends for operand in left):
-        return ends
-    if not left:
-        return not ends
-    return next(iter(left)) if len(left) == 1 else (operation, tuple(left))
+class Cases:
+    """Formulas over open parts as decision diagrams: one that always holds is YES, and equal ones are one number.
 
+    A part that several formulas share is worked out once, so channels split again and again cost little.
 
-def _always(formula: Formula) -> bool:
-    """Whether the formula holds whatever the open parts are: by cases, one open part at a time."""
-    waiting, cases = [formula], 0
-    while waiting:
-        formula = _assigned(waiting.pop(), "", False)
-        if formula is True:
-            continue
-        cases += 1
-        if formula is False or cases > MOST_CASES:
-            return False
-        choice = _open(formula)
-        waiting += [_assigned(formula, choice, value) for value in (True, False)]
-    return True
+    >>> cases = Cases()
+    >>> a, b = cases.open(1), cases.open(2)
+    >>> cases.holding("any of", [cases.holding("less", [a, b]), cases.holding("all", [a, b])]) == a
+    True
+    """
 
+    NO, YES = 0, 1
 
-def _open(formula: Formula) -> str:
-    """An open part of the formula, from its smallest piece: there a case decides most."""
-    while isinstance(formula, tuple):
-        formula = min((part for part in formula[1] if not isinstance(part, bool)), key=_size)
-    return str(formula)
+    def __init__(self) -> None:
+        self._nodes: list[tuple[float, int, int]] = [(float("inf"), 0, 0), (float("inf"), 1, 1)]
+        self._numbers: dict[tuple[float, int, int], int] = {}
+        self._chosen: dict[tuple[int, int, int], int] = {}
 
+    def open(self, part: int) -> int:
+        """A part that may hold or not."""
+        return self._node(part, self.NO, self.YES)
 
-def _size(formula: Formula) -> int:
-    return 1 + sum(_size(part) for part in formula[1]) if isinstance(formula, tuple) else 1
+    def holding(self, operation: str, operands: Sequence[int]) -> int:
+        """When an operation on formulas holds."""
+        if operation == "less":
+            return self._if(operands[1], self.NO, operands[0])
+        found = self.YES if operation == "all" else self.NO
+        for each in operands:
+            found = self._if(each, found, self.NO) if operation == "all" else self._if(each, self.YES, found)
+        return found
 
+    def _if(self, when: int, then: int, other: int) -> int:
+        if when <= self.YES or then == other:
+            return then if when != self.NO else other
+        key = (when, then, other)
+        if key not in self._chosen:
+            first = min(self._nodes[each][0] for each in key)
+            no, yes = ([self._nodes[k][side] if self._nodes[k][0] == first else k for k in key] for side in (1, 2))
+            self._chosen[key] = self._node(first, self._if(*no), self._if(*yes))
+        return self._chosen[key]
 
-def _assigned(formula: Formula, choice: str, value: bool) -> Formula:
-    if isinstance(formula, tuple):
-        return _simple(formula[0], [_assigned(part, choice, value) for part in formula[1]])
-    if formula is True or formula is False:
-        return formula
-    return value if formula == choice else formula
+    def _node(self, part: float, no: int, yes: int) -> int:
+        if no == yes:
+            return no
+        if len(self._chosen) > MOST_CASES:
+            raise OverflowError
+        number = self._numbers.setdefault((part, no, yes), len(self._nodes))
+        if number == len(self._nodes):
+            self._nodes.append((part, no, yes))
+        return number
