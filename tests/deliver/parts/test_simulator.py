@@ -139,4 +139,4 @@ def test_what_is_held_does_not_grow_with_time() -> None:
             seed=5, seconds=seconds, batches=8 * seconds, loss=0.15, repeat=0.1, engine_loss=0.05,
             crashes=seconds // 4, partitions=2, churn=seconds,
         )  # fmt: skip
-        assert passed(simulate(troubled)).held < 340
+        assert passed(simulate(troubled)).held < 400  # other seeds have 318 to 398; a thing kept per batch adds 240

@@ -80,6 +80,13 @@ def test_the_marker_ends_one_plan_and_begins_the_next_at_the_same_place() -> Non
     assert [(f.channel, f.after, f.upto) for f in new] == [(1, end_of(2), end_of(3))]
 
 
+def test_the_profiles_of_the_next_plan_are_read_before_the_source_is_ready_for_it() -> None:
+    source = started()
+    coming = Routing({1: Multicast(0, 1)}, {}, content={1: "p > 1"})
+    source.step(Noted("plan.2", coming.to_bytes(), 9), 0.0)
+    assert "_content" in vars(source.plans[2])
+
+
 def test_a_marker_that_comes_again_or_too_late_does_nothing() -> None:
     source = started()
     source.step(WasRead(0, 0, 0, 1, entries(1, encode_entry(Marker(1)))), 0.0)

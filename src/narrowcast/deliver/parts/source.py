@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,11 @@ class Source(Node):
         return {"sequence": self.epoch["cutover"].get(str(self.shard), 0), "epoch": self.epoch["current"]}
 
     def _prepare(self, now: float) -> None:
+        """Profiles are read before we say that we are ready: at the cut-over there would be silence meanwhile."""
+        for epoch in self.plans:
+            if epoch > self.in_force:
+                with suppress(KeyError, NarrowcastError, RecursionError):
+                    self.plans[epoch].ready()
         super()._prepare(now)
         if self.sequence >= 0 and self._routing is None and self.in_force in self.plans:
             self._enter(self.in_force)
