@@ -39,6 +39,7 @@ class Formulas:
         self.content, self.profiles = content, profiles
         self._closed: dict[int, frozenset[int]] = {}
         self._spoken: dict[int, frozenset[int]] = {}
+        self._cases: dict[frozenset[int], tuple[Cases, dict[int, int]]] = {}  # by what holds: profiles share proofs
 
     def channels(self, matched: Any) -> list[int]:
         """The channels that a message goes to which matches these profiles."""
@@ -56,18 +57,24 @@ class Formulas:
         return self._proven(profile, channels, covered=True)  # by the algebra of profiles, which takes longer
 
     def _proven(self, profile: int, channels: Sequence[int], *, covered: bool) -> bool:
-        cases, known = Cases(), dict[int, int]()
+        needed = sorted(set().union(*(self._inside(self.content[c]) for c in channels)))
+        either = [part for part in needed if self.parts[part][0] == "any"]
+        yes = frozenset(part for part in either if self._holds_for(profile, self.parts[part][1], covered=covered))
+        cases, known = self._cases.setdefault(yes, (Cases(), dict.fromkeys(yes, Cases.YES)))
         try:
-            for part in sorted(set().union(*(self._inside(self.content[c]) for c in channels))):
+            for part in needed:
                 operation, operands = self.parts[part]
-                if operation == "any":
-                    yes = profile in operands or (covered and any(self._covers(o, profile) for o in operands))
-                    known[part] = Cases.YES if yes else cases.open(part)
-                else:
-                    known[part] = cases.holding(operation, [known[o] for o in operands])
+                if part not in known:
+                    is_open = operation == "any"
+                    known[part] = (
+                        cases.open(part) if is_open else cases.holding(operation, [known[o] for o in operands])
+                    )
             return cases.holding("any of", [known[self.content[c]] for c in channels]) == Cases.YES
         except (OverflowError, RecursionError):
             return False
+
+    def _holds_for(self, profile: int, operands: list[int], *, covered: bool) -> bool:
+        return profile in operands or (covered and any(self._covers(o, profile) for o in operands))
 
     def _inside(self, whole: int) -> frozenset[int]:
         """The part and all that it is made of."""
