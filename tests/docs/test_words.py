@@ -1,0 +1,77 @@
+"""What pages name is there: commands, their options, environment variables and files of the project."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from narrowcast.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += sorted((ROOT / "examples").rglob("*.md"))
+ROOTS = [ROOT, ROOT / "src/narrowcast", ROOT / "src", ROOT / "src/narrowcast/deliver"]
+ROOTS += sorted((ROOT / "src/narrowcast/plans").glob("[a-z]*/"))
+FILE = re.compile(r"(?<![a-z/.])(?:[a-z_0-9-]+/)+[a-z_0-9-]+\.(?:py|toml|sh|json|md|css|js)")
+SPANS = {"send", "deliver"}  # of traces, not commands
+COMMANDS = typer.main.get_command(app)
+
+
+def lines(page: Path) -> Iterator[str]:
+    """Every command line on a page, in blocks and between words."""
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"\\\n\s*", " ", text)
+    for block in re.findall(r"^ *```(?:sh|text)?\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            for piece in re.split(r" \| | ?&& |; ", line):
+                found = re.match(r"\s*(?:\w+=\S+ )*narrowcast (.+)", piece)
+                yield from [found.group(1)] if found else []
+    for inline in re.findall(r"`([^`\n]+)`", text):
+        words = inline.removeprefix("narrowcast ")
+        if words != inline or (words.split()[0] in COMMANDS.commands and " -" in words):
+            yield words
+
+
+def refused(line: str) -> str | None:
+    """What of a command line is not there, or None."""
+    try:
+        words = shlex.split(line.replace("…", ""), comments=True)
+    except ValueError:
+        return f"cannot be read: {line}"
+    command: Any = COMMANDS
+    known = options(command)
+    while words and getattr(command, "commands", None):
+        word = words.pop(0)
+        if word in command.commands:
+            command = command.commands[word]
+        elif word == "--log-format":
+            words.pop(0)
+        elif not word.startswith("-"):
+            return None if word.isupper() or word in SPANS else f"no command {word!r}: {line}"
+    known |= options(command)
+    unknown = [word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)]
+    unknown = [word for word in unknown if word not in known]
+    return f"no option {unknown}: {line}" if unknown else None
+
+
+def options(command: Any) -> set[str]:
+    return {"--help"} | {opt for each in command.params for opt in [*each.opts, *each.secondary_opts]}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_and_option_of_a_page_is_there(page: Path) -> None:
+    assert [told for told in map(refused, lines(page)) if told] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_that_a_page_names_is_there(page: Path) -> None:
+    inline = [
+        each for span in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")) for each in FILE.findall(span)
+    ]
+    assert [name for name in inline if not any((root / name).exists() for root in ROOTS)] == []
