@@ -73,3 +73,17 @@ def test_every_file_that_a_page_names_is_there(page: Path) -> None:
         each for span in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")) for each in FILE.findall(span)
     ]
     assert [name for name in inline if not any((root / name).exists() for root in ROOTS)] == []
+
+
+def takers(variable: str, command: Any = COMMANDS, name: str = "") -> Iterator[str]:
+    """The commands with an option that a variable stands for."""
+    for each, inside in getattr(command, "commands", {}).items():
+        yield from takers(variable, inside, f"{name} {each}".strip())
+    yield from [name] if any(each.envvar == variable for each in command.params) else []
+
+
+@pytest.mark.parametrize("variable", ["NARROWCAST_CONFIG", "NARROWCAST_INTERFACE", "NARROWCAST_MASTER"])
+def test_the_page_names_every_command_that_a_variable_is_for(variable: str) -> None:
+    page = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith(f"| `{variable}`"))
+    assert sorted(re.findall(r"`([a-z]+)`", row.split("|")[3])) == sorted(takers(variable))

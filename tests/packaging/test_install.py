@@ -15,29 +15,40 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 TABLES = ["generate market --out market --messages 500 --subscribers 20 --set symbols=500"]
-PLAN = [*TABLES, "plan channels market --groups 4 --sessions 10 --time-limit 2 --out plan", "check plan"]
+REAL = "--messages 50 --subscribers 10 --set model=topohub:sndlib/germany50"
+PLAN = ["plan channels market --groups 4 --sessions 10 --time-limit 2 --out plan", "check plan"]
 DELIVERED = ["publish market/messages.parquet --limit 50", "subscribe 'price>0' --from-start --limit 1", "down"]
-# What works with an extra, and what names the extra that it lacks.
+# What works with an extra beside `--version`, `--help` and the tables.
 WORKS = {
     "": ["profile 'a > 1'", *PLAN, "report plan --out r.html", "explain plan --group 0",
          "export plan --to nats --out nats"],
-    "spark": [*TABLES, "measure market --out measured"],
-    "spark,jre": ["measure --help"],
-    "topologies": ["generate overlay --out overlay --messages 50 --subscribers 10"],
-    "plots": [*PLAN, "plan channels market --groups 4 --sessions 10 --time-limit 2 --picture p.png"],
+    "spark": ["measure market --out measured"],
+    "connect": [],
+    "spark,jre": ["measure market --out measured"],
+    "topologies": [f"generate overlay --out overlay {REAL}"],
+    "plots": ["plan channels market --groups 4 --sessions 10 --time-limit 2 --picture p.png"],
     "runtime": [*PLAN, "up plan --no-multicast --detach", *DELIVERED],
     "runtime,dds": [*PLAN, "up plan --detach", *DELIVERED],
-    "console": ["console --help"],
-    "otel": ["--version"],
-    "all": [*TABLES, "measure market --out measured", "plan channels measured --groups 4 --sessions 10 --out plan "
+    "dds": [],
+    "console": [],
+    "otel": [],
+    "all": ["measure market --out measured", "plan channels measured --groups 4 --sessions 10 --out plan "
             "--picture p.png", "up plan --detach", *DELIVERED],
 }  # fmt: skip
+# What names the extra that it lacks, with the extras beside which it is tried.
 LACKS = {
-    "measure market --out measured": "spark",
-    "up plan --no-multicast": "runtime",
-    "console": "console",
-    "calibrate": "dds",
-    "plan channels market --groups 4 --sessions 10 --time-limit 2 --picture p.png": "plots",
+    "measure market --out m": ("spark", ["", "console", "topologies"]),
+    "measure market --out m --master sc://localhost:1": ("connect", ["spark"]),
+    "replay plan market --out r": ("spark", ["", "runtime"]),
+    "adapt": ("spark", ["runtime"]),
+    "up plan --no-multicast": ("runtime", [""]),
+    "subscribe 'price > 1' --system nats://127.0.0.1:1": ("runtime", ["", "dds", "connect"]),
+    "up plan": ("dds", ["runtime"]),
+    "calibrate": ("dds", ["", "plots", "otel", "console"]),
+    "console --system nats://127.0.0.1:1": ("runtime", ["console"]),
+    "console": ("console", ["", "runtime", "runtime,dds"]),
+    f"generate overlay --out overlay {REAL}": ("topologies", ["", "spark,jre"]),
+    "plan channels market --groups 4 --sessions 10 --time-limit 2 --picture p.png": ("plots", ["", "runtime"]),
 }
 
 
@@ -103,13 +114,14 @@ def test_each_extra_installs_alone_and_its_commands_work(python: str, extra: str
     wheel = next(built.glob("*.whl"))
     programs = installed(python, f"{wheel}[{extra}]" if extra else str(wheel), tmp_path / "venv")
     try:
-        for command in WORKS[extra]:
+        for command in ["--version", "--help", *TABLES, *WORKS[extra]]:
             done = run(programs, command, tmp_path)
             assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        for command, lacking in LACKS.items() if not extra else ():
+        for command, lacking in ((c, lacking) for c, (lacking, beside) in LACKS.items() if extra in beside):
             done = run(programs, command, tmp_path)
             assert done.returncode == 3, f"{command}\n{done.stdout}\n{done.stderr}"
-            assert f"pip install 'narrowcast[{lacking}]'" in " ".join(done.stderr.split()), done.stderr
+            assert done.stderr.count("\n") == 1, done.stderr
+            assert f"pip install 'narrowcast[{lacking}]'" in done.stderr, f"{command}\n{done.stderr}"
     finally:
         run(programs, "down", tmp_path)
 
@@ -118,4 +130,6 @@ def test_each_extra_installs_alone_and_its_commands_work(python: str, extra: str
 @pytest.mark.timeout(900)
 def test_the_source_archive_installs(built: Path, tmp_path: Path) -> None:
     programs = installed(sys.executable, str(next(built.glob("*.tar.gz"))), tmp_path / "venv")
-    assert run(programs, "--version", tmp_path).returncode == 0
+    for command in ["--version", "--help", *TABLES, *WORKS[""]]:
+        done = run(programs, command, tmp_path)
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
