@@ -97,7 +97,7 @@ def test_the_headline_says_waste_bound_and_relief() -> None:
     headline = re.search(r"<h1>(.*?)</h1>", page).group(1)
     assert (
         headline.replace("\u202f", " ")
-        == "0 % of flooding’s waste, the least possible, 3 of 3 receivers now filter nothing"
+        == "0 % of flooding’s waste, the least possible, 3 of 3 subscribers now filter nothing"
     )
 
 

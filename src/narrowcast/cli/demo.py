@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import os
 import shutil
 import subprocess
 import sys
@@ -80,13 +81,12 @@ def demo(
     if json:
         print_json(result)
     else:
-        output.print(f"\nOpen [bold]{result['report']}[/]: the plan against every other way, by group and by receiver.")
-        output.print(
-            f"Tables, measurements and plan are in {folder}. Next: "
-            f"[bold]narrowcast explain {folder}/plan --group 3[/]; "
-            f"[bold]narrowcast up {folder}/plan --console[/], a running system and its page",
-            soft_wrap=True,
-        )
+        here = sys.argv[0].endswith("/narrowcast") and not shutil.which("narrowcast")
+        program = os.path.relpath(sys.argv[0]) if here else "narrowcast"
+        output.print(f"\nOpen [bold]{result['report']}[/]: the plan against every other way, by group and subscriber.")
+        output.print(f"Tables, measurements and plan are in {folder}. Next, ask why, or start a system with its page:")
+        output.print(f"    [bold]{program} explain {folder}/plan --group 3[/]", soft_wrap=True)
+        output.print(f"    [bold]{program} up {folder}/plan --console[/]", soft_wrap=True)
     if not result["live"].get("exact", True):
         raise typer.Exit(1)
     if console:

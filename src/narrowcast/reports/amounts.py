@@ -13,7 +13,7 @@ MESSAGE_BYTES, FILTER_US = 100.0, 4.0  # where nobody says: a quote, and its two
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Messages a second by each way; `filtered` ones cost a receiver's time too."""
+    """Messages a second by each way; `filtered` ones cost a subscriber's time too."""
 
     what: str
     rates: Mapping[str, float]
@@ -32,7 +32,7 @@ def amounts_section(amounts: Sequence[Amount], message_bytes: float, filter_us: 
             )
     lead = (
         f"Rates are messages a second. At {number(message_bytes)} bytes a message and {number(filter_us)} µs of a core "
-        "to filter one at its receiver; give your own with narrowcast report --message-bytes and --filter-us."
+        "to filter one at its subscriber; give your own with narrowcast report --message-bytes and --filter-us."
     )
     return Section("amounts", "In Mbit/s and CPU", table(("what", *ways), rows, numbers=ways, stack=True), lead)
 

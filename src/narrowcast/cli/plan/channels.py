@@ -193,7 +193,7 @@ def _show(plan: ChannelsPlan) -> None:
 
 
 def ways_table(waste: float, baselines: Any) -> Any:
-    """The plan beside the other ways: what receivers throw away (flooding is 100 %), and what the sender sends."""
+    """The plan beside the other ways: what subscribers throw away (flooding is 100 %), and what the sender sends."""
     once = baselines["perfect multicast"]["sent"] or 1.0
     ways = {"[bold green]this plan[/]": (waste, once)}
     ways |= {name: (found["relative"], found["sent"]) for name, found in baselines.items()}

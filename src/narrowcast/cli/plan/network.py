@@ -27,7 +27,7 @@ def network(
     ] = None,
     channels: Annotated[int, typer.Option(min=0, help="The most channels on the backbone.")] = 32,
     filters: Annotated[int, typer.Option(min=0, help="The most brokers that filter.")] = 4,
-    price_cpu: Annotated[float, typer.Option(min=0, help="Price of a CPU hour at receivers.")] = 0.05,
+    price_cpu: Annotated[float, typer.Option(min=0, help="Price of a CPU hour at subscribers.")] = 0.05,
     price_send: Annotated[float, typer.Option(min=0, help="Price of a million copies sent.")] = 0.0002,
     price_filter: Annotated[float, typer.Option(min=0, help="Price of a filter for an hour.")] = 0.02,
     price_group: Annotated[float, typer.Option(min=0, help="Price of a multicast group for an hour.")] = 0.0001,

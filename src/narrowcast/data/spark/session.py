@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from narrowcast.data.spark.java import java_home
-from narrowcast.errors import InputError
+from narrowcast.errors import InputError, UnsupportedError
 
 try:
     from pyspark.errors import PySparkException
@@ -133,10 +133,11 @@ def _connected(master: str, extra: Mapping[str, str]) -> SparkSession:
     try:
         spark = SparkSession.builder.config(map=dict(extra)).remote(master).getOrCreate()
         spark.version  # noqa: B018  (asks the server)
-    except (ImportError, PySparkException) as error:
+    except ImportError as error:
+        raise UnsupportedError(f"{master} needs Spark Connect: pip install 'narrowcast[connect]'") from error
+    except PySparkException as error:
         line = str(error).strip().splitlines()[0]
-        hint = "pip install 'narrowcast[connect]'" if isinstance(error, ImportError) else None
-        raise InputError(f"no Spark Connect at {master}: {line}", name="master", got=master, hint=hint) from error
+        raise InputError(f"no Spark Connect at {master}: {line}", name="master", got=master) from error
     return spark
 
 

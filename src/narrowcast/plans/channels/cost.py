@@ -21,7 +21,7 @@ def cost(
 ) -> Cost:
     """The cost of any map of flows to sessions to groups.
 
-    Its terms are what receivers pay: `c1` to filter sessions, `c2` to filter flows; `useful` is the rate they want.
+    Its terms are what subscribers pay: `c1` to filter sessions, `c2` to filter flows; `useful` is the rate they want.
     `excess` is what is paid beyond perfect delivery, `flooding` the excess of sending everything to everyone, and
     `relative` the one divided by the other: the figure to compare plans by. A flow nobody wants is not sent,
     whatever its session says; −1 is allowed for those alone. O(pairs log pairs).

@@ -53,7 +53,7 @@ def plan(
     limits: Limits | None = None,
     previous: ChannelsPlan | tuple[ArrayLike, ArrayLike] | None = None,
 ) -> ChannelsPlan:
-    """Map flows to sessions and sessions to multicast groups so that receivers filter the least.
+    """Map flows to sessions and sessions to multicast groups so that subscribers filter the least.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from narrowcast.errors import InputError
 
 #: Each price with its unit, as it is printed.
 UNITS = {
-    "price_cpu": "per CPU hour at receivers",
+    "price_cpu": "per CPU hour at subscribers",
     "price_send": "per million copies sent",
     "price_filter": "per filter and hour",
     "price_group": "per multicast group and hour",
@@ -21,8 +21,8 @@ class NetworkPrices:
     """Prices beside those of links, which stand in the topology per GB. A plan's cost is per hour.
 
     >>> NetworkPrices(price_cpu=0.1).told()
-    'price_cpu 0.1 per CPU hour at receivers, price_send 0.0002 per million copies sent, price_filter 0.02 per filter \
-and hour, price_group 0.0001 per multicast group and hour'
+    'price_cpu 0.1 per CPU hour at subscribers, price_send 0.0002 per million copies sent, price_filter 0.02 per \
+filter and hour, price_group 0.0001 per multicast group and hour'
     """
 
     price_cpu: float = 0.05

@@ -110,7 +110,7 @@ def _terms(plan: NetworkPlan) -> Section:
     body = table(("term", "cost per hour", "share"), rows, numbers=("cost per hour", "share"))
     if price := plan.problem.prices.price_cpu:
         used = sum(terms[name] for name in ("session_filtering", "flow_filtering")) / price
-        body += f"<p>Filtering at receivers takes {cores(used)}, at {number(price)} for each hour of one.</p>"
+        body += f"<p>Filtering at subscribers takes {cores(used)}, at {number(price)} for each hour of one.</p>"
     heads = ("of", "no plan below", "this plan", "gap at most")
     body += "<h3>How much lower it could be</h3>" + table(heads, gaps, numbers=heads[1:], stack=True)
     return Section("terms", "The cost by term", body, "Each term by itself, and what no plan can go below.")

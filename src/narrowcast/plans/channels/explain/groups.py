@@ -18,7 +18,7 @@ from narrowcast.plans.channels.explain.room import Room
 from narrowcast.plans.channels.judge.delivery import Delivery, delivery
 from narrowcast.plans.channels.judge.faults import two_level_cost
 
-MEASURE = "excess cost at receivers"
+MEASURE = "excess cost at subscribers"
 
 
 class _Case:

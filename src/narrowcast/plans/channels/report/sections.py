@@ -6,8 +6,8 @@ import numpy as np
 
 from narrowcast.plans.channels.report.matrix import matrix_names
 from narrowcast.plans.channels.report.mine import findable
-from narrowcast.plans.channels.report.receivers import matrix_section, worst_section
 from narrowcast.plans.channels.report.served import Served, served
+from narrowcast.plans.channels.report.subscribers import matrix_section, worst_section
 from narrowcast.plans.channels.result import ChannelsPlan
 from narrowcast.reports.build import OURS, Load, Yardstick, assemble, load_chart, ways_section
 from narrowcast.reports.parts import Report, Section, Tile
@@ -16,15 +16,15 @@ from narrowcast.reports.whatif import Whatif
 
 
 def channels_report(plan: ChannelsPlan, whatif: Whatif | None) -> Report:
-    """Flows in sessions in groups: what receivers throw away, and who pays for it."""
+    """Flows in sessions in groups: what subscribers throw away, and who pays for it."""
     read, waste = served(plan), plan.cost.relative
     sends = {name: found.sent / (read.sent or 1.0) for name, found in plan.baselines.items()} | {OURS: 1.0}
     ways = ways_section(
         {name: found.relative for name, found in plan.baselines.items()},
         waste,
         label="Waste by way of delivery",
-        lead="What receivers must throw away, as a share of flooding’s, and how often each message is sent. Unicast "
-        "wastes nothing at receivers and pays for it at the sender; perfect multicast needs a group per audience.",
+        lead="What subscribers must throw away, as a share of flooding’s, and how often each message is sent. Unicast "
+        "wastes nothing at subscribers and pays for it at the sender; perfect multicast needs a group per audience.",
         value=percent,
         note=lambda name, _: f"sends {times(sends[name])}",
     )
@@ -101,10 +101,10 @@ def _next_best(costs: dict[str, float], ours: float) -> str:
 
 
 def _relief(read: Served) -> str:
-    """What the plan does for receivers, in the words that say most."""
+    """What the plan does for subscribers, in the words that say most."""
     clean = int(read.filters_nothing.sum())
     if clean:
-        return f"{clean:,} of {plural(read.interest.n_users, 'receiver')} now filter nothing"
+        return f"{clean:,} of {plural(read.interest.n_users, 'subscriber')} now filter nothing"
     return f"{percent(read.useful)} of what arrives is wanted, up from {percent(read.useful_flooded)}"
 
 

@@ -1,4 +1,4 @@
-"""How receivers fare under a channels or hybrid plan: the matrix before and after, and the worst served."""
+"""How subscribers fare under a channels or hybrid plan: the matrix before and after, and the worst served."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def matrix_section(read: Served) -> Section:
     style = "matrix crisp" if small else "matrix"
     n = read.interest
     texts = (
-        f"Interest of {n.n_users} receivers in {n.n_flows} flows, in the order of the input: everything arrives.",
+        f"Interest of {n.n_users} subscribers in {n.n_flows} flows, in the order of the input: everything arrives.",
         f"The same, flows by group and session: {percent(read.arrives)} of what flooding brings still arrives, "
         f"and {percent(read.useful)} of that is wanted.",
     )
@@ -30,8 +30,8 @@ def matrix_section(read: Served) -> Section:
     apart = [("apart", "wanted, by unicast")] if read.unicast.any() else []
     keys = legend([("wanted", "wanted"), *apart, ("waste", "arrives unwanted"), ("nothing", "does not arrive")])
     lead = (
-        "A row for every receiver, a column for every flow, as wide as its rate: areas are traffic. After planning, "
-        "flows are sorted by group and session, receivers by the groups they use."
+        "A row for every subscriber, a column for every flow, as wide as its rate: areas are traffic. After planning, "
+        "flows are sorted by group and session, subscribers by the groups they use."
     )
     return Section("matrix", "Who gets what", f'{keys}<div class="pair">{pictures}</div><p id="hover-says"></p>', lead)
 
@@ -61,16 +61,16 @@ def _row(read: Served, user: int) -> tuple[object, ...]:
 
 
 def _everybody(read: Served) -> str:
-    """Receivers by the share of what they get that they want."""
+    """Subscribers by the share of what they get that they want."""
     there = read.received > 0
     share = np.clip(read.wanted[there] / read.received[there], 0.0, 1.0)
     counts = np.bincount(np.minimum((share * BINS).astype(int), BINS - 1), minlength=BINS)
     spans = [f"{100 * i // BINS} to {100 * (i + 1) // BINS} %" for i in range(BINS)]
-    titles = [f"{span} wanted: {plural(int(count), 'receiver')}" for span, count in zip(spans, counts, strict=True)]
+    titles = [f"{span} wanted: {plural(int(count), 'subscriber')}" for span, count in zip(spans, counts, strict=True)]
     middle = float(np.median(share)) if share.size else 0.0
     half = f"{percent(middle)} of it or more" if middle < 1 else "all of it"
-    label = f"Receivers by the share of what arrives that they want; half of them want {half}."
+    label = f"Subscribers by the share of what arrives that they want; half of them want {half}."
     chart = columns_chart(label, [float(c) for c in counts], titles, under=("0 % wanted", "100 % wanted"))
     rows = [(span, f"{count:,}") for span, count in zip(spans, counts, strict=True)]
-    as_table = folded("As a table", table(("wanted", "receivers"), rows, numbers=("receivers",)))
+    as_table = folded("As a table", table(("wanted", "subscribers"), rows, numbers=("subscribers",)))
     return f"<h3>How well everybody is served</h3>{figure(chart, label)}{as_table}"
