@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,19 @@ def test_every_verb_of_the_package_says_what_it_takes_gives_and_raises_with_an_e
         missing = [part for part in ("Parameters\n--", "Returns\n--", "Raises\n--") if part not in text]
         assert missing == [], name
         assert ">>> " in text or "\n    with " in text or "Example\n--" in text, name
+
+
+def test_every_method_in_the_reference_says_what_it_does() -> None:
+    """A method without a docstring is left out of the page; those that fulfil a protocol are told of there."""
+    told = {"pieces", "sent", "side_by_side", "measure"}
+    rooms = [nc, nc.channels, nc.filters, nc.queries, nc.semantic, nc.workloads]
+    classes = {value for room in rooms for name in room.__all__ if isinstance(value := getattr(room, name), type)}
+    kinds = (property, cached_property, classmethod)
+    silent = [
+        f"{cls.__name__}.{name}"
+        for cls in classes
+        for name, value in vars(cls).items()
+        if not name.startswith("_") and name not in told and not inspect.getdoc(value)
+        if inspect.isroutine(value) or isinstance(value, kinds)
+    ]
+    assert sorted(silent) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import narrowcast as nc
@@ -55,12 +56,12 @@ def _all(module: Any, prefix: str, names: list[str]) -> Iterator[str]:
 def _methods(cls: type) -> Iterator[str]:
     for name, value in vars(cls).items():
         found = value.__func__ if isinstance(value, classmethod | staticmethod) else value
-        if name.startswith("_") or not (inspect.isfunction(found) or isinstance(value, property)):
+        if name.startswith("_") or not (inspect.isfunction(found) or isinstance(value, property | cached_property)):
             continue
         doc = inspect.getdoc(value) or ""
         if not doc:
             continue
-        shown = name if isinstance(value, property) else f"{name}{_parameters(found)}"
+        shown = name if isinstance(value, property | cached_property) else f"{name}{_parameters(found)}"
         yield f"**`{shown}`**\n\n{markdown(doc)}\n"
 
 

@@ -42,10 +42,7 @@ def tables(
     takes = (
         (user, l, layout.group_of_session[l], *where[l]) for user, sessions in layout.takes.items() for l in sessions
     )
-    found = {
-        "flows.csv": table(("flow", *head), flows),
-        "subscribers.csv": table(("subscriber", *head), takes),
-    }
+    found = {"flows.csv": table(("flow", *head), flows), "subscribers.csv": table(("subscriber", *head), takes)}
     if layout.unicast:
         pairs = ((flow, user, *(apart(flow, user) if apart else ())) for flow, user in layout.unicast)
         found["unicast.csv"] = table(("flow", "subscriber", *apart_columns), pairs)

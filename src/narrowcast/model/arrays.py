@@ -58,9 +58,7 @@ def amounts(name: str, values: ArrayLike, n: int | None = None, *, positive: boo
         array = np.full(n, float(array))
     if array.ndim != 1 or (n is not None and array.size != n):
         raise InputError(
-            f"{name} must have shape ({'n' if n is None else n},), got {array.shape}",
-            name=name,
-            got=array.shape,
+            f"{name} must have shape ({'n' if n is None else n},), got {array.shape}", name=name, got=array.shape
         )
     bad = ~np.isfinite(array) | (array <= 0 if positive else array < 0)
     if bad.any():

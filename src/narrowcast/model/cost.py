@@ -48,10 +48,12 @@ class Cost(float):
 
     @property
     def total(self) -> float:
+        """The cost as a plain number."""
         return float(self)
 
     @property
     def compared(self) -> Compared:
+        """What it is held against: baselines, a lower bound; worked out when first asked for."""
         if callable(self._compare):
             self._compare = self._compare()
         return self._compare or Compared({})

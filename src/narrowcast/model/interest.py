@@ -78,10 +78,12 @@ class Interest:
 
     @property
     def n_flows(self) -> int:
+        """How many flows there are, unwanted ones included."""
         return int(self.rates.size)
 
     @property
     def n_pairs(self) -> int:
+        """How many wishes there are: pairs of a flow and a user who wants it."""
         return int(self.users.size)
 
     def users_of(self, flow: int) -> Ints:

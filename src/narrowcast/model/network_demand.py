@@ -99,6 +99,7 @@ class NetworkDemand:
 
     @property
     def n_sites(self) -> int:
+        """How many sites the network has."""
         return len(self.sites)
 
     @cached_property

@@ -80,6 +80,7 @@ class Topology:
 
     @property
     def n_links(self) -> int:
+        """How many links there are, each counted once."""
         return len(self.edges)
 
     def __repr__(self) -> str:

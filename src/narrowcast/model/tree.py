@@ -49,9 +49,7 @@ class Tree:
         roots = np.flatnonzero(parent < 0)
         if roots.size != 1:
             raise InputError(
-                f"a tree must have one root, got {roots.size} vertices without a parent",
-                name="parents",
-                got=roots.size,
+                f"a tree must have one root, got {roots.size} vertices without a parent", name="parents", got=roots.size
             )
         if names is not None and len(names) != n:
             raise InputError(f"names must have {n} entries, one per vertex, got {len(names)}", name="names")
@@ -77,6 +75,7 @@ class Tree:
 
     @cached_property
     def root(self) -> int:
+        """The vertex without a parent."""
         return int(np.flatnonzero(self.parents < 0)[0])
 
     @cached_property
@@ -94,10 +93,12 @@ class Tree:
 
     @cached_property
     def is_leaf(self) -> Bools:
+        """Per vertex, whether nothing is below it."""
         return frozen(np.diff(self.children[0]) == 0)
 
     @cached_property
     def leaves(self) -> Ints:
+        """The vertices with nothing below them, ascending."""
         return frozen(np.flatnonzero(self.is_leaf))
 
     def __repr__(self) -> str:

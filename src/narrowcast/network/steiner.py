@@ -16,12 +16,7 @@ Edges = list[tuple[int, int]]
 _SEVERAL = {"best": ("nearest", "spt", "steiner", "starts"), "cheaper": ("nearest", "spt")}
 #: So many members are tried as the start of a tree.
 MOST_STARTS = 8
-_KERNELS = {
-    "join": join_in_order,
-    "join-broker": join_at_broker,
-    "nearest": nearest_first,
-    "spt": shortest_path_tree,
-}
+_KERNELS = {"join": join_in_order, "join-broker": join_at_broker, "nearest": nearest_first, "spt": shortest_path_tree}
 
 
 def tree_edges(paths: Paths, root: int, members: Sequence[int] | NDArray[np.int64], kind: str = "nearest") -> Edges:

@@ -114,10 +114,7 @@ def _template(found: Parsed, parts: list[str]) -> _Template | None:
     """The template of a text that was parsed; None if its constants are not all that can change in it."""
     expression = found.expression
     template = _Template(
-        _maker(expression),
-        max(found.nested, depth(expression)),
-        count_terms(expression),
-        count_conjuncts(expression),
+        _maker(expression), max(found.nested, depth(expression)), count_terms(expression), count_conjuncts(expression)
     )
     same = found.constants == _places(parts) and _fill(template, parts[1::2]) == expression
     return template if same else None

@@ -45,6 +45,7 @@ class TreeWorkload:
 
     @property
     def n_users(self) -> int:
+        """How many users there are, one at each leaf."""
         return len(self.words)
 
     def pairs(self) -> tuple[Ints, Ints]:

@@ -13,11 +13,7 @@ from narrowcast.plans.channels.points import Points, plain
 
 
 def cost(
-    interest: Interest,
-    session_of_flow: ArrayLike,
-    group_of_session: ArrayLike,
-    alpha: float = 1,
-    beta: float = 1,
+    interest: Interest, session_of_flow: ArrayLike, group_of_session: ArrayLike, alpha: float = 1, beta: float = 1
 ) -> Cost:
     """The cost of any map of flows to sessions to groups.
 

@@ -39,10 +39,12 @@ class ChannelsPlan(Plan):
 
     @property
     def interest(self) -> Interest:
+        """Who wants which flow, and how fast flows are: what the plan was made for."""
         return self.demand.interest
 
     @property
     def method(self) -> str:
+        """The method that made the plan, by its name in `METHODS`."""
         return str(self.parameters.get("method", "search"))
 
     @property
@@ -178,6 +180,7 @@ class ChannelsPlan(Plan):
 
     @classmethod
     def from_tables(cls, tables: Tables) -> ChannelsPlan:
+        """The plan that these tables say, as `to_tables` wrote them."""
         interest = interest_of(tables)
         flow_at, user_at = (_at(names or ()) for names in (interest.flow_names, interest.user_names))
         table = tables.tables["flow_session"]

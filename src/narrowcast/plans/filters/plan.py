@@ -25,11 +25,7 @@ from narrowcast.plans.unused import refuse_unused
 # The heuristic, where nobody says otherwise.
 FLIP: Mapping[str, Any] = {"moves": 1, "move_price": 0.0}
 # What belongs to each objective, and what it is where nobody says.
-OBJECTIVES: Mapping[str, Mapping[str, Any]] = {
-    "traffic": {"k": 15},
-    "delay": DELAYS,
-    "both": {**DELAYS, **WEIGHTS},
-}
+OBJECTIVES: Mapping[str, Mapping[str, Any]] = {"traffic": {"k": 15}, "delay": DELAYS, "both": {**DELAYS, **WEIGHTS}}
 
 
 def make(

@@ -62,10 +62,12 @@ class FiltersPlan(Plan):
 
     @property
     def tree(self) -> Tree:
+        """The multicast tree that filters stand on."""
         return self.demand.tree
 
     @property
     def flow(self) -> Floats:
+        """What somebody at or below each vertex wants: what it gets if its parent filters."""
         return self.demand.flow
 
     @property
@@ -75,6 +77,7 @@ class FiltersPlan(Plan):
 
     @property
     def method(self) -> str:
+        """The method that placed the filters."""
         return str(self.parameters.get("method", "exact"))
 
     @property
@@ -142,6 +145,7 @@ class FiltersPlan(Plan):
 
     @classmethod
     def from_tables(cls, tables: Tables) -> FiltersPlan:
+        """The plan that these tables say, as `to_tables` wrote them."""
         rows = tables.tables["trees"]
         names = [str(name) for name in rows["node"].to_pylist()]
         place = {name: v for v, name in enumerate(names)}

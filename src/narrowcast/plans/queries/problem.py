@@ -56,12 +56,14 @@ class CostTerms:
 
     @classmethod
     def of(cls, amounts: MergeAmounts, k: Constants) -> CostTerms:
+        """Amounts at their prices."""
         server = k.ka * (k.per_query * amounts.channels + k.per_object * amounts.size)
         channel, transfer, client = k.km * amounts.channels, k.kt * amounts.size, k.ku * amounts.irrelevant
         return cls(server + channel + transfer + client, server, channel, transfer, client, amounts)
 
     @property
     def by_name(self) -> dict[str, float]:
+        """The paper's four terms by name, without `overheard`."""
         return {name: getattr(self, name) for name in ("server", "channel", "transfer", "client")}
 
 

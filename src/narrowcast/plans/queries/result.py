@@ -124,14 +124,17 @@ class QueriesPlan(Plan):
 
     @property
     def method(self) -> str:
+        """The method that chose the sets."""
         return str(self.parameters.get("method", "pair"))
 
     @property
     def procedure(self) -> str:
+        """How the queries of a set become one: rectangle, polygon or exact."""
         return str(self.parameters.get("procedure", "rectangle"))
 
     @cached_property
     def constants(self) -> Constants:
+        """The prices that the plan was made with."""
         return Constants(**{name: float(self.parameters[name]) for name in CONSTANTS if name in self.parameters})
 
     @property
@@ -216,6 +219,7 @@ class QueriesPlan(Plan):
 
     @classmethod
     def from_tables(cls, tables: Tables) -> QueriesPlan:
+        """The plan that these tables say, as `to_tables` wrote them."""
         demand, place = _demand_in(tables)
         members: dict[int, set[int]] = {}
         merges = tables.tables["merges"]

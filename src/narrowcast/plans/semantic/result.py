@@ -52,10 +52,12 @@ class SemanticPlan(Plan):
 
     @property
     def n_channels(self) -> int:
+        """How many channels the plan has."""
         return len(self.channels)
 
     @property
     def method(self) -> str:
+        """The variant that made the plan: `search`, or one of the paper's."""
         return str(self.parameters.get("variant", "search"))
 
     @property
@@ -95,6 +97,7 @@ class SemanticPlan(Plan):
         return nearest
 
     def groups_of(self, brokers: Ints) -> Ints:
+        """For each of these brokers, which of `sources` it sends as: the nearest that published."""
         return self._source_group[brokers]
 
     def route(self, messages: Any, sources: ArrayLike | None = None) -> tuple[Ints, Ints]:
@@ -150,6 +153,7 @@ class SemanticPlan(Plan):
 
     @classmethod
     def from_tables(cls, tables: Tables) -> SemanticPlan:
+        """The plan that these tables say, as `to_tables` wrote them."""
         return cls(**fields_of(tables))
 
 

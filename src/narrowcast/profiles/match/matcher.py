@@ -49,6 +49,7 @@ class Matcher:
 
     @property
     def n_profiles(self) -> int:
+        """How many profiles are compiled in."""
         return self._compiled.n_profiles
 
     @property

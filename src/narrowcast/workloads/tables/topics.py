@@ -12,13 +12,7 @@ from narrowcast.model import Interest
 from narrowcast.workloads.mechanical import mechanical
 from narrowcast.workloads.random import random
 from narrowcast.workloads.tables import faults, schemas
-from narrowcast.workloads.tables.common import (
-    by_rate,
-    interest_sources,
-    message_source,
-    shares,
-    times,
-)
+from narrowcast.workloads.tables.common import by_rate, interest_sources, message_source, shares, times
 from narrowcast.workloads.tables.lists import blocks, quoted
 from narrowcast.workloads.tables.source import TableSource, batch_rng, pick, row_batches
 

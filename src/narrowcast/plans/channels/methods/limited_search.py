@@ -122,13 +122,7 @@ def _padded(group_of: Ints, sessions: int) -> Ints:
 
 
 def _start(
-    points: Points,
-    target: Ints,
-    group_of: Ints,
-    groups: int,
-    prices: Prices,
-    fences: Fences,
-    rng: np.random.Generator,
+    points: Points, target: Ints, group_of: Ints, groups: int, prices: Prices, fences: Fences, rng: np.random.Generator
 ) -> tuple[TwoLevelState, Fences, int, Ints]:
     """As much of the target as the limits allow, the rest where there is room: hard cases first."""
     state = pack(points, np.full(points.n, -1), group_of, groups)

@@ -10,11 +10,7 @@ from narrowcast.plans.channels.points import Points
 
 
 def streams_first(
-    points: Points,
-    groups: int,
-    sessions: int,
-    rng: np.random.Generator,
-    start: tuple[Ints, Ints] | None = None,
+    points: Points, groups: int, sessions: int, rng: np.random.Generator, start: tuple[Ints, Ints] | None = None
 ) -> tuple[Ints, Ints]:
     """Sessions of points and groups of sessions. Good when sessions are hardly more than groups.
 

@@ -61,10 +61,12 @@ class Improvement:
 
     @property
     def traffic(self) -> float | None:
+        """The traffic after the batch, where that was the objective."""
         return self.after if self.objective == "traffic" else None
 
     @property
     def delay(self) -> float | None:
+        """The delay after the batch, where that was the objective."""
         return self.after if self.objective == "delay" else None
 
 

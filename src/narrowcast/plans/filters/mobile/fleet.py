@@ -76,10 +76,12 @@ class Fleet:
 
     @property
     def active(self) -> frozenset[int]:
+        """The vertices whose filters are at work."""
         return frozenset(v for v, state in self.states.items() if state is FilterState.ACTIVE)
 
     @property
     def passive(self) -> frozenset[int]:
+        """The vertices whose filters stay there and do not work."""
         return frozenset(v for v, state in self.states.items() if state is FilterState.PASSIVE)
 
     def begin(self, message: Message) -> None:
@@ -136,7 +138,5 @@ class Fleet:
     def _expect_free(self, message: Message, node: int) -> None:
         if node in self.states or node in self._underway:
             raise InputError(
-                f"{message} has nowhere to go: vertex {node} has a filter or expects one",
-                name="message",
-                got=message,
+                f"{message} has nowhere to go: vertex {node} has a filter or expects one", name="message", got=message
             )

@@ -47,6 +47,7 @@ class SubscriptionTable(Generic[P]):
 
     @property
     def forwarded(self) -> dict[Hashable, P]:
+        """What the parent was told, by subscription."""
         return dict(self._forwarded)
 
     def subscribe(self, subscription: Hashable, child: Hashable, profile: P) -> tuple[Forward[P] | Withdraw, ...]:

@@ -84,6 +84,7 @@ class LiveQueries:
 
     @property
     def terms(self) -> MergeAmounts:
+        """Channels, rows sent and rows that clients throw away, of all sets together."""
         return total_terms(self._problem, self.sets)
 
     @property
