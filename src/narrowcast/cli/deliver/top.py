@@ -26,10 +26,10 @@ def top(
 ) -> None:
     """Show subscribers, groups and processes: rates, what is useful, what is filtered where, repairs and lag.
 
-    Subscribers come first, those furthest behind before the others. Shares are of all messages sent, measured /
-    predicted: "useful" was delivered; "group": the network kept it away; "session": the middleware dropped it;
-    "flow" and "profile": the edge did. Predicted shares do not know profiles beyond flows. On a terminal the page
-    has as many lines as the terminal; --json has everything.
+    Subscribers come first, those furthest behind before the others; an edge with several is one line. Shares are of
+    all messages sent, measured / predicted: "useful" was delivered; "group": the network kept it away; "session":
+    the middleware dropped it; "flow" and "profile": the edge did. Predicted shares do not know profiles beyond flows.
+    On a terminal the page has as many lines as the terminal; --json has everything.
     """
     import asyncio
 
@@ -82,7 +82,7 @@ def page(found: dict[str, Any], height: int | None = None, width: int = 80) -> A
     """What was measured as one page of at most `height` lines; None: as long as it takes."""
     from rich.console import Group
 
-    edges = sorted(found["edges"], key=lambda edge: (-edge["lag"], -edge["repaired"], edge["name"]))
+    edges = sorted(found["edges"], key=lambda edge: (-edge["lag"], -edge["repaired"], edge["called"]))
     adapting = found.get("adapting")
     nodes = sorted(found["nodes"], key=lambda node: (not node["trouble"], node["role"] == "edge", node["name"]))
     parts: list[tuple[str, tuple[str, ...], list[tuple[object, ...]]]] = [
@@ -141,7 +141,7 @@ def _group(group: dict[str, Any]) -> tuple[object, ...]:
 def _row(edge: dict[str, Any]) -> tuple[object, ...]:
     measured, predicted = edge["measured"], edge["predicted"]
     levels = [_pair(measured.get(level), predicted.get(level)) for level in ("useful", "group", "session", "flow")]
-    return edge["name"], edge["useful_s"], *levels, _share(measured.get("profile")), edge["repaired"], edge["lag"]
+    return edge["called"], edge["useful_s"], *levels, _share(measured.get("profile")), edge["repaired"], edge["lag"]
 
 
 def _share(value: float | None) -> str:

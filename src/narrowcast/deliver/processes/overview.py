@@ -126,6 +126,7 @@ def _edge(
     subscriptions = last.get("subscriptions", {})
     return {
         "name": last["name"],
+        "called": next(iter(subscriptions)) if len(subscriptions) == 1 else last["name"],
         "subscriptions": len(subscriptions),
         "useful_s": levels["useful"],
         "unasked_s": levels["session"] + levels["flow"] + levels["profile"],
