@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import sys
@@ -9,10 +10,12 @@ from pathlib import Path
 
 import pytest
 import typer
+from rich.console import Console
 
 import narrowcast as nc
 from narrowcast import cli
 from narrowcast.cli.app import app
+from narrowcast.cli.output import table
 from narrowcast.errors import InfeasibleError, InputError, PlanError, TransportError, UnsupportedError
 
 ERRORS: dict[BaseException, int] = {
@@ -144,3 +147,11 @@ def test_the_page_on_the_command_line_has_every_exit_code_and_variable() -> None
     for name in sorted(sys.modules["narrowcast.cli.deliver.running"].__dict__):
         if name in ("SYSTEM", "CONFIG", "INTERFACE"):
             assert f"`NARROWCAST_{name}`" in page
+
+
+def test_the_title_of_a_narrow_table_stays_on_one_line() -> None:
+    told = io.StringIO()
+    Console(file=told, width=80).print(
+        table("Choices, by excess cost at subscribers (10 of 114)", ("a", "b"), [(1, 2)])
+    )
+    assert told.getvalue().splitlines()[0].strip() == "Choices, by excess cost at subscribers (10 of 114)"

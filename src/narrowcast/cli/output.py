@@ -46,8 +46,9 @@ def _plain(value: Any) -> Any:
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[str] = ()
 ) -> Table:
-    """A rich table; the columns named in `numbers` are set flush right."""
-    result = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    """A rich table, no narrower than its title; the columns named in `numbers` are set flush right."""
+    wide = min(len(title), output.width)
+    result = Table(title=title, title_justify="left", title_style="bold", header_style="bold", min_width=wide)
     for column in columns:
         result.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:

@@ -87,6 +87,6 @@ def hybrid(
     wants = made.interest
     headline = (
         f"[bold]{plural(wants.n_flows, 'flow')}, {plural(wants.n_users, 'subscriber')}:[/] "
-        f"{made.percent_of_perfect:.1f} % of perfect multicast, {made.unicast_share:.1%} of it by unicast"
+        f"{made.percent_of_perfect:.1f}% of perfect multicast, {made.unicast_share:.1%} of it by unicast"
     )
     show(headline, made.cost, dict(made.baselines), out)
