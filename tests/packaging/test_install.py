@@ -21,7 +21,8 @@ DELIVERED = ["publish market/messages.parquet --limit 50", "subscribe 'price>0' 
 # What works with an extra beside `--version`, `--help` and the tables.
 WORKS = {
     "": ["profile 'a > 1'", *PLAN, "report plan --out r.html", "explain plan --group 0",
-         "export plan --to nats --out nats"],
+         "export plan --to nats --out nats", "adapt --replay market/messages.parquet --subscriptions "
+         "market/subscriptions.parquet --every-s 1 --groups 3 --sessions 5"],
     "spark": ["measure market --out measured"],
     "connect": [],
     "spark,jre": ["measure market --out measured"],
