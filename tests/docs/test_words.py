@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 import typer
 
 from narrowcast.cli.app import app
+from narrowcast.deliver.processes.settings import NOT_A_KEY
+from narrowcast.deliver.processes.system import System
+from narrowcast.deliver.transport.dds.config import DdsSettings
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -87,3 +91,29 @@ def test_the_page_names_every_command_that_a_variable_is_for(variable: str) -> N
     page = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
     row = next(line for line in page.splitlines() if line.startswith(f"| `{variable}`"))
     assert sorted(re.findall(r"`([a-z]+)`", row.split("|")[3])) == sorted(takers(variable))
+
+
+def test_the_page_of_the_configuration_file_has_every_setting_and_no_other() -> None:
+    page = (ROOT / "docs/settings.md").read_text(encoding="utf-8")
+    told: set[str] = set()
+    for part in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
+        heading, *rest = part.splitlines()
+        sections = re.findall(r"`\[(\w+)\]`", heading)
+        names = re.findall(r"`([\w.]+)`", "".join(row.split("|")[1] for row in rest if row.startswith("| `")))
+        told |= {f"{sections[0]}.{name}" if len(sections) == 1 else name for name in names}
+    adapt = (ROOT / "docs/adapting.md").read_text(encoding="utf-8")
+    rows = [row for row in adapt.splitlines() if row.startswith("| `")]
+    told |= {f"adapt.{name}" for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    told |= {f"adapt.{name}" for name in re.findall(r"`adapt\.(\w+)`", page)}
+    assert sorted(told) == sorted(settings(System) | {f"multicast.{each.name}" for each in fields(DdsSettings)})
+
+
+def settings(section: Any, prefix: str = "") -> set[str]:
+    """The names a file may have, those of its tables with a dot."""
+    found: set[str] = set()
+    for each in fields(section):
+        if is_dataclass(each.default):
+            found |= settings(each.default, f"{each.name}.")
+        elif each.metadata != NOT_A_KEY and each.name != "multicast":
+            found.add(prefix + each.name)
+    return found
