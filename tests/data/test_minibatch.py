@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import narrowcast as nc
 from naive.random_interest import random_interest
-from naive.shards_here import ShardsHere
+from naive.shards_here import ShardsHere, dealt
 from narrowcast.data.planning.clusters import SessionClusters
 from narrowcast.data.planning.minibatch import Effort, Table, cluster
-from narrowcast.data.planning.shards import Shard, dealt, interleaved
+from narrowcast.data.planning.shards import Shard, interleaved
 from narrowcast.plans.channels.cost import points_cost
 from narrowcast.plans.channels.kernels.two_level import Prices
 from narrowcast.plans.channels.points import Points, collapse

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from narrowcast.data.planning.shards import Moves, Pass, dealt
+from narrowcast.data.planning.shards import Moves, Pass, Shard
 from narrowcast.plans.channels.points import Points
 
 
@@ -24,3 +24,9 @@ class ShardsHere:
         found = self.points.subset(chosen)
         self.most = max(self.most, found.users.size)
         return found
+
+
+def dealt(points: Points, n_shards: int) -> Iterator[Shard]:
+    """Points dealt to shards by their numbers."""
+    for index in range(n_shards):
+        yield Shard(index, n_shards, points.subset(np.arange(index, points.n, n_shards)))

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from naive import paths as naive
 from narrowcast.errors import InputError
 from narrowcast.model import Topology
-from narrowcast.network import DisseminationTree, edges_cost, shortest_paths, tree_edges
-from narrowcast.network.kernels.paths import estimates
+from narrowcast.network import DisseminationTree, shortest_paths, tree_edges
 
 
 def random_topology(rng: np.random.Generator, n: int, *, whole: bool = False) -> Topology:
@@ -59,20 +58,6 @@ def test_every_kind_of_tree_is_its_definitions_and_sound(system, data) -> None:
     assert tree_edges(paths, root, members, "join-broker") == joined.edges
     for kind in ("join", "join-broker", "nearest", "spt", "steiner", "starts", "best"):
         assert naive.tree_faults(tree_edges(paths, root, members, kind), root, set(members)) == []
-
-
-@given(systems, st.integers(0, 10**6))
-def test_estimates_of_many_sets_are_the_costs_of_their_trees(system, more) -> None:
-    n, seed, whole = system
-    paths = shortest_paths(random_topology(np.random.default_rng(seed), n, whole=whole))
-    rng = np.random.default_rng(more)
-    sets = [rng.permutation(n)[: rng.integers(0, n + 1)] for _ in range(5)]
-    roots = rng.integers(0, n, 5)
-    offsets = np.cumsum([0] + [len(s) for s in sets])
-    members = np.concatenate(sets).astype(np.int64)
-    joined = estimates(paths.distance, paths.next_hop, roots, offsets, members)
-    for i, wanted in enumerate(sets):
-        assert joined[i] == pytest.approx(edges_cost(paths, tree_edges(paths, roots[i], wanted, "join")))
 
 
 def test_a_split_overlay_is_refused_where_a_path_would_be_needed() -> None:

@@ -6,7 +6,6 @@ starts a pass from the same clusters: so the plan is the same on one core and on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -106,12 +105,6 @@ class Shard:
             n_users,
         )
         return cls(index, n_shards, points)
-
-
-def dealt(points: Points, n_shards: int) -> Iterator[Shard]:
-    """Points dealt to shards by their numbers."""
-    for index in range(n_shards):
-        yield Shard(index, n_shards, points.subset(np.arange(index, points.n, n_shards)))
 
 
 def interleaved(parts: list[tuple[Ints, Points]], n_users: int) -> Points:

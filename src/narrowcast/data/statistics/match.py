@@ -168,21 +168,3 @@ def _values(batch: pa.RecordBatch, decay: Decay) -> Any:
     values[:, 1] = np.rint(size * BYTE)
     values[:, 2] = weights(age, decay.half_life_s, decay.window_s)
     return values
-
-
-def incidence(messages: DataFrame, matcher: Matcher) -> DataFrame:
-    """Table `incidence`: a row (_file, _row, profile) for every match. As large as it is: for small logs."""
-    shared = share(messages.sparkSession, matcher)
-    kept = [F.col(f"`{c}`") for c in matcher.attributes if c in messages.columns]
-
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        for batch in batches:
-            rows, cols = shared.value.match(batch, missing="null", threads=1)
-            at = pa.array(rows)
-            yield pa.RecordBatch.from_pydict(
-                {FILE: batch.column(FILE).take(at), ROW: batch.column(ROW).take(at), "profile": pa.array(cols)}
-            )
-
-    return map_arrow(messages.select(*kept, FILE, ROW), work, f"{FILE} string, {ROW} bigint, profile bigint")

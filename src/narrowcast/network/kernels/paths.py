@@ -154,15 +154,3 @@ def clear(parent: Array, root: int, members: Array) -> None:
             parent[x] = OUTSIDE
             x = step
     parent[root] = OUTSIDE
-
-
-@jit
-def estimates(distance: Array, next_hop: Array, roots: Array, offsets: Array, members: Array) -> Array:
-    """`join_in_order` for many sets: set i is `members[offsets[i]:offsets[i + 1]]`, in joining order."""
-    parent = np.full(distance.shape[0], OUTSIDE, np.int32)
-    cost = np.zeros(roots.size)
-    for i in range(roots.size):
-        wanted = members[offsets[i] : offsets[i + 1]]
-        cost[i] = join_in_order(distance, next_hop, roots[i], wanted, parent)
-        clear(parent, roots[i], wanted)
-    return cost

@@ -231,9 +231,6 @@ class Coordinator(Members):
 
         self._step(self._write(records.numbered(records.PLAN, number), packed, 0, written))
 
-    def _is_in_force(self, routing: Routing) -> bool:
-        return self._filters.is_in_force(routing, self._record["current"])
-
     def _place(self, filters: frozenset[str]) -> None:
         """The filters to work from now on; if they were offered, the offer is in force with that."""
         self._filters.placement = filters

@@ -45,11 +45,6 @@ class SubscriptionTable(Generic[P]):
     _entries: dict[Hashable, tuple[Hashable, P]] = field(default_factory=dict)
     _forwarded: dict[Hashable, P] = field(default_factory=dict)
 
-    @property
-    def forwarded(self) -> dict[Hashable, P]:
-        """What the parent was told, by subscription."""
-        return dict(self._forwarded)
-
     def subscribe(self, subscription: Hashable, child: Hashable, profile: P) -> tuple[Forward[P] | Withdraw, ...]:
         """Enter a subscription (again: with a new profile); returns what to tell the parent."""
         stale = subscription in self._forwarded
