@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,8 +28,8 @@ from narrowcast.plans.channels import api as channels
 from system.hosts import Hosts
 
 SECONDS = int(os.environ.get("DISASTER_SECONDS", "60"))
-EVERY = 5.0  # seconds from kill to kill: twelve a minute
-VICTIMS = ("source", "desk-0", "coordinator", "nats-server", "desk-1", "desk-2")  # in turn
+KILLED = ("source", "desk-0", "coordinator", "nats-server", "desk-1", "desk-2")  # in turn
+CUT = ("cut coordinator-0", "stop desk-0", "cut coordinator-1", "cut desk-1", "stop coordinator-0", "desk-2")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,9 @@ class Disaster:
     wishes: dict[str, list[str]]  # by profile
     desks: dict[str, dict[str, str]]  # by desk, the profile of each subscriber
     every: float = 0.7
+    faults: tuple[str, ...] = KILLED  # in turn: who is killed, or cut off or stopped until the next one's turn
+    pause: float = 5.0  # seconds from fault to fault: twelve a minute
+    coordinators: int = 0  # at hosts of their own, in place of the one beside the log
 
     @property
     def subscribers(self) -> dict[str, str]:
@@ -88,6 +93,7 @@ async def run():
             if isinstance(batch, Marker):
                 print(json.dumps(["switch", batch.epoch, 0]))
         after = found[-1].sequence
+    print(json.dumps(["term", json.loads((await base.registry.get("lease")).data)["term"], 0]))
     await base.close()
 asyncio.run(run())
 """
@@ -107,6 +113,23 @@ class Cast:
 
     def start(self, name: str) -> None:
         self.processes[name] = self.hosts.start(*self.commands[name])
+
+    def strike(self, fault: str) -> Callable[[], None]:
+        """Let one thing happen to one process; what is returned ends it."""
+        verb, _, name = fault.rpartition(" ")
+        if verb == "cut":
+            self.cut(name, "-I")
+            return lambda: self.cut(name, "-D")
+        if verb == "stop":
+            self.processes[name].send_signal(signal.SIGSTOP)
+            return lambda: self.processes[name].send_signal(signal.SIGCONT)
+        self.kill(name)
+        return lambda: None
+
+    def cut(self, name: str, how: str) -> None:
+        """Its host hears nobody, and nobody hears it; or again."""
+        for chain, way in (("INPUT", "-i"), ("OUTPUT", "-o")):
+            self.hosts.run(["iptables", how, chain, way, "eth0", "-j", "DROP"], self.commands[name][1])
 
     def kill(self, name: str) -> None:
         self.processes[name].kill()
@@ -151,6 +174,13 @@ def test_three_hundred_subscribers_miss_nothing_in_five_minutes_of_kills_switche
     endured(a_crowd(int(os.environ.get("DISASTER_SUBSCRIBERS", "300")), seconds), tmp_path)
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_two_coordinators_cut_off_in_turn_and_desks_that_stand_still_cost_no_message(tmp_path: Path) -> None:
+    """Whoever leads is cut off from the log, believes that it leads, and finds another one when it is back."""
+    endured(replace(a_few(), faults=CUT, pause=8.0, coordinators=2), tmp_path)
+
+
 def endured(what: Disaster, tmp_path: Path) -> None:
     """Plan, publish, kill; then everything must be there within a minute, once, and nothing else."""
     users, at = [*what.subscribers], {symbol: k for k, symbol in enumerate(what.symbols)}
@@ -164,7 +194,7 @@ def endured(what: Disaster, tmp_path: Path) -> None:
     rows = [{"symbol": what.symbols[n % len(what.symbols)], "n": n} for n in range(what.rate * what.seconds)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     history = History()
-    with Hosts(1 + len(what.desks)) as hosts:
+    with Hosts(1 + len(what.desks) + what.coordinators) as hosts:
         url = f"nats://narrowcast:secret@{hosts.address(0)}:4222"
         cast = Cast(hosts, tmp_path)
         started(what, cast, url)
@@ -178,23 +208,30 @@ def endured(what: Disaster, tmp_path: Path) -> None:
             hosts.run(["iptables", "-A", "INPUT", "-i", "eth0", *drop], host)
         publish = [sys.executable, "-m", "narrowcast.cli", "publish", str(tmp_path / "rows.jsonl")]
         cast.add("publisher", [*publish, "--rate", str(what.rate), "--url", url], 0)
-        turns = [VICTIMS[turn % len(VICTIMS)] for turn in range(int(what.seconds / EVERY))]
+        turns = [what.faults[turn % len(what.faults)] for turn in range(int(what.seconds / what.pause))]
         history.asked = set(turns)
-        for victim in turns:
-            time.sleep(EVERY)
-            cast.kill(victim)
-            history.fault(victim)
+        end: Callable[[], None] = lambda: None  # noqa: E731
+        for fault in turns:
+            time.sleep(what.pause)
+            end()
+            end = cast.strike(fault)
+            history.fault(fault)
+        time.sleep(what.pause)
+        end()
         until(lambda: cast.processes["publisher"].poll() is not None, "the publisher did not end", 120)
         published = (tmp_path / "publisher.log").read_text()
         assert cast.processes["publisher"].returncode == 0, published
 
         begun = time.monotonic()
         where: dict[int, tuple[int, int]] = {}
-        switches = set()
+        switches, term = set(), 0
         for line in hosts.run([sys.executable, "-c", DUMP, url], 0).splitlines():
             sequence, index, row = json.loads(line)
             if sequence == "switch":
                 switches.add(index)
+                continue
+            if sequence == "term":
+                term = index
                 continue
             assert row["n"] not in where, f"message {row['n']} stands in the log twice"
             where[row["n"]] = (sequence, index)
@@ -205,8 +242,9 @@ def endured(what: Disaster, tmp_path: Path) -> None:
             return max(point(at) for at in json.loads(written(tmp_path, desk, name)[-1])["position"].values())
 
         until(lambda: all(reached(*who) >= last for who in everybody), "not drained within 60 s")
-        print(f"drained {time.monotonic() - begun:.1f} s after the end; {len(switches)} plan switches")
-        assert len(switches) >= what.seconds, "plans were switched less than once a second"
+        print(f"drained {time.monotonic() - begun:.1f} s after the end; {len(switches)} plan switches, term {term}")
+        assert len(switches) >= what.seconds * (0.5 if what.coordinators else 1), "plans were hardly switched"
+        assert term > sum("coordinator" in fault for fault in turns) / 2, "nobody took over"
     for n, row in enumerate(rows):
         history.acked(0, *where.get(n, (0, n)), row)
     for desk, name in everybody:
@@ -224,22 +262,22 @@ def endured(what: Disaster, tmp_path: Path) -> None:
 
 
 def started(what: Disaster, cast: Cast, url: str) -> None:
-    """NATS, coordinator and source at the first host, a desk at each of the others."""
+    """NATS, source and a coordinator at the first host, a desk at each of the others; or coordinators behind those."""
     folder, hosts = cast.folder, cast.hosts
     common = f'nats = "{url}"\n[multicast]\ninterface = "eth0"\ndomain = 71\ngroups = 8\n'
     (folder / "nats.conf").write_text(
         f'listen: "{hosts.address(0)}:4222"\nauthorization {{ user: narrowcast, password: secret }}\n'
         f'jetstream {{ store_dir: "{folder}/js" }}\n'
     )
-    roles = {
-        "coordinator": f'[coordinator]\nplan = "{folder}/plan"\nkey = ["symbol"]\nevery = {what.every}\n',
-        "source": '[source]\nname = "source-0"\n',
-    }
     cast.add("nats-server", [server_binary(), "-c", str(folder / "nats.conf")], 0)
     python = [sys.executable, "-m", "narrowcast.deliver.processes.roles"]
-    for role, rest in roles.items():
-        (folder / f"{role}.toml").write_text(common + rest)
-        cast.add(role, [*python, role, str(folder / f"{role}.toml")], 0)
+    (folder / "source.toml").write_text(common + '[source]\nname = "source-0"\n')
+    leads = f'[coordinator]\nplan = "{folder}/plan"\nkey = ["symbol"]\nevery = {what.every}\n'
+    (folder / "coordinator.toml").write_text(common + leads)
+    places = {f"coordinator-{k}": 1 + len(what.desks) + k for k in range(what.coordinators)} or {"coordinator": 0}
+    for name, host in places.items():
+        cast.add(name, [*python, "coordinator", str(folder / "coordinator.toml")], host)
+    cast.add("source", [*python, "source", str(folder / "source.toml")], 0)
     for k, (desk, here) in enumerate(what.desks.items()):
         wanted = "".join(f"{name} = {json.dumps(profile)}\n" for name, profile in here.items())
         rest = f'[edge]\nname = "{desk}"\nout = "out-{desk}"\n[edge.subscriptions]\n{wanted}'
