@@ -622,7 +622,8 @@ async def paced(send: Send, messages: int, rate: int) -> None:
 
 # What is run, printed and kept.
 
-LATENCY = ("NATS core", "JetStream", "Cyclone DDS", "ZeroMQ", "narrowcast", "narrowcast, shared edge")
+OURS = ("narrowcast", "narrowcast, no seal", "narrowcast, shared edge")
+LATENCY = ("NATS core", "JetStream", "Cyclone DDS", "ZeroMQ", *OURS)
 SUSTAINED = tuple(SYSTEMS)
 # What the scoreboard is about: system, subscribers, rate.
 ASKED = {
@@ -630,6 +631,7 @@ ASKED = {
     *((title, 64, 100) for title in ("NATS core", "narrowcast", "narrowcast, shared edge")),
     *((title, 8, None) for title in ("NATS core", "narrowcast", "narrowcast, h=1")),
     *((title, 8, None) for title in ("narrowcast, columns", "narrowcast, columns, shared edge")),
+    *(("narrowcast, no seal", 8, rate) for rate in (100, 1000, None)),
 }
 
 
@@ -762,6 +764,21 @@ def scoreboard(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def price_of_seals(found: dict[str, Any]) -> str:
+    """CPU and latency with seals beside those without, wherever both were measured; nothing where they were not."""
+    rows = {(r["system"], r["subscribers"], r["rate"]): r for r in found["rows"]}
+    lines = ["| subscribers | rate | | sealed | not sealed |", "|---|---|---|---|---|"]
+    for (title, n, rate), plain in rows.items():
+        sealed = rows.get(("narrowcast", n, rate))
+        if title != "narrowcast, no seal" or sealed is None:
+            continue
+        for name, what in {"cpu_us": "CPU µs", "p50_ms": "p50 ms", "p99_ms": "p99 ms"}.items():
+            if name in sealed and name in plain:
+                at = "as fast as it goes" if rate is None else f"{rate:,}/s"
+                lines.append(f"| {n} | {at} | {what} | {sealed[name]:.2f} | {plain[name]:.2f} |")
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer rates, subscribers and messages")
@@ -784,14 +801,14 @@ def main() -> None:
         asyncio.run(receiving(kind, where, [int(k) for k in mine.split(",")], out))
     elif given.table:
         kept = json.loads(given.table.read_text())
-        print(f"{markdown(kept)}\n{scoreboard(kept)}")
+        print(f"{markdown(kept)}\n{scoreboard(kept)}\n\n{price_of_seals(kept)}")
     elif given.inside:
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         if given.soak:
             asyncio.run(soak(given.soak))
             return
         found = asyncio.run(everything(given))
-        print(scoreboard(found))
+        print(f"{scoreboard(found)}\n\n{price_of_seals(found)}")
         if given.json:
             given.json.write_text(json.dumps(found, indent=1) + "\n")
     else:
