@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import subprocess
 import sys
 from pathlib import Path
 
@@ -155,3 +156,17 @@ def test_the_title_of_a_narrow_table_stays_on_one_line() -> None:
         table("Choices, by excess cost at subscribers (10 of 114)", ("a", "b"), [(1, 2)])
     )
     assert told.getvalue().splitlines()[0].strip() == "Choices, by excess cost at subscribers (10 of 114)"
+
+
+@pytest.mark.parametrize(
+    "command", ["measure market --out m", "measure market --out m --master sc://h:1", "replay p m"]
+)
+def test_a_missing_spark_is_said_alike_wherever_it_is_met_first(command: str, tmp_path: Path) -> None:
+    code = ("import sys; sys.modules['pyspark'] = None\nfrom narrowcast import cli\n"
+            "try:\n    import narrowcast.data.spark.session\nexcept Exception as error:\n"
+            f"    print(type(error).__name__, error)\nsys.exit(cli.run({command.split()!r}))")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert (done.returncode, done.stdout.split()[0]) == (3, "UnsupportedError"), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "pip install 'narrowcast[spark]'" in done.stdout
+    assert "pip install 'narrowcast[spark]'" in done.stderr

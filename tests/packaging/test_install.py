@@ -41,7 +41,6 @@ LACKS = {
     "measure market --out m": ("spark", ["", "console", "topologies"]),
     "measure market --out m --master sc://localhost:1": ("connect", ["spark"]),
     "replay plan market --out r": ("spark", ["", "runtime"]),
-    "adapt --system .narrowcast": ("spark", ["runtime"]),
     "up plan --no-multicast": ("runtime", [""]),
     "subscribe 'price > 1' --system nats://127.0.0.1:1": ("runtime", ["", "dds", "connect"]),
     "up plan": ("dds", ["runtime"]),

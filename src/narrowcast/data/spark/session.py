@@ -27,7 +27,7 @@ try:
 
     from narrowcast.data.spark.home import is_connect, ship
 except ImportError as error:
-    raise InputError("measuring on Spark needs PySpark", hint="pip install 'narrowcast[spark]'") from error
+    raise UnsupportedError("measuring on Spark needs PySpark: pip install 'narrowcast[spark]'") from error
 
 DEFAULT_MASTER = "local[*]"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+PerfDisableSharedMem"
