@@ -170,3 +170,9 @@ def test_a_missing_spark_is_said_alike_wherever_it_is_met_first(command: str, tm
     assert done.stderr.count("\n") == 1
     assert "pip install 'narrowcast[spark]'" in done.stdout
     assert "pip install 'narrowcast[spark]'" in done.stderr
+
+
+def test_preflight_refuses_a_role_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "host.toml").write_text('nats = "nats://127.0.0.1:1"\n', encoding="utf-8")
+    assert cli.run(["preflight", "--config", str(tmp_path / "host.toml"), "--role", "sorce"]) == 2
+    assert "role must be one of coordinator, source, broker, relay, edge, gate, got 'sorce'" in capsys.readouterr().err

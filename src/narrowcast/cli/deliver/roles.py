@@ -9,6 +9,9 @@ import typer
 
 from narrowcast.cli.deliver.running import Config, Metrics
 from narrowcast.cli.output import AsJson, notes, output, print_json, table
+from narrowcast.errors import InputError
+
+CHECKED = ("coordinator", "source", "broker", "relay", "edge", "gate")
 
 
 def coordinator(config: Config, metrics: Metrics = None) -> None:
@@ -43,9 +46,7 @@ def gate(config: Config, metrics: Metrics = None) -> None:
 
 def preflight(
     config: Config,
-    role: Annotated[
-        str | None, typer.Option(help="The role to check for: coordinator, source, broker or edge.")
-    ] = None,
+    role: Annotated[str | None, typer.Option(help=f"The role to check for: {', '.join(CHECKED)}.")] = None,
     json: AsJson = False,
 ) -> None:
     """Check a host before anything starts: every problem at once, each with its fix."""
@@ -54,6 +55,8 @@ def preflight(
     from narrowcast.deliver.processes.preflight import check_configuration
     from narrowcast.deliver.processes.system import System
 
+    if role is not None and role not in CHECKED:
+        raise InputError(f"role must be one of {', '.join(CHECKED)}, got {role!r}", name="role", got=role)
     problems = asyncio.run(check_configuration(System.read(config), role))
     if json:
         print_json({"problems": [{"what": p.what, "fix": p.fix, "fatal": p.fatal} for p in problems]})
