@@ -25,8 +25,7 @@ def report(
         float | None, typer.Option(min=1, help="Bytes of a message, for rates in Mbit/s (channels). Default: 100.")
     ] = None,
     filter_us: Annotated[
-        float | None,
-        typer.Option(min=0.001, help="Microseconds of a core to filter a message (channels). Default: 4."),
+        float | None, typer.Option(min=0.001, help="Microseconds of a core to filter a message (channels). Default: 4.")
     ] = None,
     json: AsJson = False,
 ) -> None:

@@ -74,10 +74,7 @@ def list_accounts(system: SystemFolder = Path(HERE), json: AsJson = False) -> No
 
 
 @account.command()
-def revoke(
-    name: Annotated[str, typer.Argument(help="The account.")],
-    system: SystemFolder = Path(HERE),
-) -> None:
+def revoke(name: Annotated[str, typer.Argument(help="The account.")], system: SystemFolder = Path(HERE)) -> None:
     """End an account: its connections are dropped, its subscriptions end, and the keys of all sessions change.
 
     Example:

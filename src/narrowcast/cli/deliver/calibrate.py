@@ -140,9 +140,7 @@ def _measured(seconds: float, interface: str, out: Path | None) -> Any:
     with progress() as bar:
         task = bar.add_task("measuring a receiver", total=None)
         found = measure(
-            settings,
-            seconds=seconds,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            settings, seconds=seconds, progress=lambda done, total: bar.update(task, completed=done, total=total)
         )
     rows = pa.Table.from_pylist([asdict(sample) for sample in found])
     if out is not None:

@@ -34,16 +34,14 @@ def hybrid(
         str, typer.Option(help="How flows are grouped: kmeans, random, two-phase, bmd, interior-point or flow-merge.")
     ] = "kmeans",
     unicast: Annotated[
-        str,
-        typer.Option(help="What goes by unicast: search, none, greedy-flow, greedy-user, greedy-pair, reverse, …"),
+        str, typer.Option(help="What goes by unicast: search, none, greedy-flow, greedy-user, greedy-pair, reverse, …")
     ] = "search",
     weights: Annotated[
         str, typer.Option(help="Prices of receiving, of sending, and of unicast on top, as 1,1,1.")
     ] = "1,1,1",
     cap: Annotated[float | None, typer.Option(min=0, max=1, help="Largest share of cost by unicast (0 to 1).")] = None,
     sessions: Annotated[
-        int | None,
-        typer.Option(min=1, help="The most sessions; only with --unicast search and without --cap."),
+        int | None, typer.Option(min=1, help="The most sessions; only with --unicast search and without --cap.")
     ] = None,
     beta: Annotated[
         float, typer.Option(min=0, help="Cost to a subscriber per message of its sessions; with --sessions.")

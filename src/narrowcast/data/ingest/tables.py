@@ -55,11 +55,7 @@ def _optional(name: str, type: Type, least: float | None = None) -> Column:
 SPECS = {
     spec.name: spec
     for spec in (
-        TableSpec(
-            "nodes",
-            (Column("node", "name"), Column("role", "name", one_of=ROLES)),
-            key=("node",),
-        ),
+        TableSpec("nodes", (Column("node", "name"), Column("role", "name", one_of=ROLES)), key=("node",)),
         TableSpec(
             "topology",
             (

@@ -139,11 +139,7 @@ def partials(
 
 
 def prepared(
-    messages: DataFrame,
-    attributes: Sequence[str],
-    key: Sequence[str] | None,
-    newest_us: int | None,
-    time: str = "ts",
+    messages: DataFrame, attributes: Sequence[str], key: Sequence[str] | None, newest_us: int | None, time: str = "ts"
 ) -> DataFrame:
     """Only what matching needs: the attributes that profiles name, flow, size and age."""
     kept = [F.col(f"`{c}`") for c in attributes if c in messages.columns and c != KIND]

@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def merged(
-    partials: DataFrame,
-    key: str,
-    width: int,
-    rows: Callable[[pa.Array, SparseSums], pa.RecordBatch],
-    schema: str,
+    partials: DataFrame, key: str, width: int, rows: Callable[[pa.Array, SparseSums], pa.RecordBatch], schema: str
 ) -> DataFrame:
     """Rows of `schema` that `rows` makes of keys and their merged sums of `width` numbers each.
 

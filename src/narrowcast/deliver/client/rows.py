@@ -20,10 +20,7 @@ Rows = Any  # a Mapping, an iterable of them, pyarrow's Table or RecordBatch, or
 
 
 def payloads(
-    rows: Rows,
-    key: Sequence[str] = (),
-    without: Callable[[str], None] = lambda name: None,
-    most: int = MOST_PAYLOAD,
+    rows: Rows, key: Sequence[str] = (), without: Callable[[str], None] = lambda name: None, most: int = MOST_PAYLOAD
 ) -> Iterator[bytes]:
     """The payload of each row, of `most` bytes; `without` is told the attribute of the flow key that the first lacks.
 

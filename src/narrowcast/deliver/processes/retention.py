@@ -79,10 +79,7 @@ def kept_retention(folder: Path, given: str) -> str:
 
 
 async def count_dropped(
-    bounds: Callable[[int], Awaitable[tuple[int, int]]],
-    shards: Sequence[int],
-    counts: Counter[str],
-    every: float = 1.0,
+    bounds: Callable[[int], Awaitable[tuple[int, int]]], shards: Sequence[int], counts: Counter[str], every: float = 1.0
 ) -> None:
     """For ever: count what the log drops. What it had dropped before is one line at the start."""
     first: dict[int, int] = {}
