@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import signal
 import subprocess
@@ -33,11 +34,13 @@ def state(link: str) -> dict[str, Any]:
 
 
 def test_the_demo_leaves_a_live_system_until_it_is_told_to_stop(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "narrowcast.cli", "demo", "--console", "--out", "demo", "--symbols", "300",
+    program = str(Path(sys.executable).parent / "narrowcast")  # in an environment that is not activated
+    env = os.environ | {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+    command = [program, "demo", "--console", "--out", "demo", "--symbols", "300",
                "--subscribers", "40", "--messages", "4000"]  # fmt: skip
     said = tmp_path / "said"
     with said.open("w") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=tmp_path)
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=tmp_path, env=env)
         try:
             limit = time.monotonic() + 240
             while not (link := re.search(r"http://127\.0\.0\.1:\d+/#token=\S+", said.read_text())):
@@ -59,3 +62,6 @@ def test_the_demo_leaves_a_live_system_until_it_is_told_to_stop(tmp_path: Path) 
     assert places == sorted(places), "each step as it ends"
     assert -1 not in places, told
     assert "Traceback" not in told
+    explain = re.search(r"^    (\S*narrowcast explain .*)$", told, re.MULTILINE)
+    assert explain is not None, told
+    subprocess.run(explain.group(1), shell=True, cwd=tmp_path, env=env, check=True, capture_output=True)
