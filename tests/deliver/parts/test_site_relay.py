@@ -16,7 +16,7 @@ from narrowcast.deliver.routing.routes import Subscribers
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.routing.sites import SiteRoutes, by_sites, relay_subscription, site_asks
 from narrowcast.deliver.transport import Entry, Multicast, Overlay
-from narrowcast.deliver.wire import Attach, ColumnBatch, Frame, Pulse, encode_entry, end_of, place
+from narrowcast.deliver.wire import Attach, Batch, ColumnBatch, Frame, Marker, Pulse, encode_entry, end_of, place
 from narrowcast.deliver.wire.columns import Columns, encode_columns
 from simulator import Schedule, simulate
 from simulator.parts import Parts, network_plan
@@ -183,6 +183,28 @@ def test_rows_go_on_as_columns_each_to_the_channels_of_its_flow_and_from_the_log
         frames = {each.channel: each.messages for each in found if isinstance(each, Frame) and each.messages}
         assert all(isinstance(messages, Columns) for messages in frames.values())
         assert {c: [row["n"] for row in m.batch.to_pylist()] for c, m in frames.items()} == {2: [1, 3], 4: [2]}  # type: ignore[attr-defined]
+
+
+def test_a_plan_that_comes_after_its_marker_is_not_said_to_have_nothing() -> None:
+    """What the log brings is given flows by a plan; one that was not known yet has to be taken up first."""
+    relay, routing = a_relay()
+    reader = relay.subscriptions[RELAY].readers[0]
+
+    def read(*entries: Entry) -> list[Frame]:
+        relay._read(reader, 0.0)
+        found = sent(
+            relay.step(WasRead(reader.reading, 0, entries[0].sequence - 1, entries[-1].sequence, entries), 0.0)
+        )
+        return [each for each in found if isinstance(each, Frame) and each.epoch == 2]
+
+    read(Entry(11, encode_entry(Marker(2))), Entry(12, encode_entry(Batch("p", 1, (b'{"s":"c"}',)))))
+    assert relay._outgoing[0].in_force == 2
+    relay.step(Noted("plan.2", routing.to_bytes(), 3), 0.0)
+    claims = read(Entry(13, encode_entry(Batch("p", 2, (b'{"s":"a"}', b'{"s":"b"}')))))
+    for channel, wanted in ((2, place(13, 0)), (4, place(13, 1))):
+        of = [each for each in claims if each.channel == channel and each.after < wanted <= each.upto]
+        assert all(wanted in [at for at, _, _ in each.messages] for each in of)
+        assert of, "it said nothing at all, so nothing was tried"
 
 
 @pytest.mark.parametrize("edge", ["", "x", "0 1", "0 1 2 3", "9 1 2", "-1 0 0", "0 " + "9" * 200 + " 1", "0 1e3 5"])

@@ -194,6 +194,11 @@ class SiteSender(Source):
     def _generation(self) -> int:
         return generation_of(sequence_of(self.mark))
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the plan in force has come in. Until then nothing is said, so it does not matter what there was."""
+        return self._routing is not None
+
     def with_flows(self, items: list[Any]) -> list[Any]:
         """What came from the log, each with its flow under the plan in force."""
         routing = self._routing
@@ -389,7 +394,7 @@ class SiteRelay(Edge):
         for k, end in enumerate(ends):
             epoch = max(outgoing.in_force, self._current_at(reader), *epochs[:k], 0)
             outgoing.plans = self.plans
-            if epoch != outgoing.in_force:
+            if epoch != outgoing.in_force or not outgoing.is_ready:
                 outgoing.turn(epoch, reader.mark)
             some = [item for item in wanted if reader.mark < end_of_item(item) <= end]
             self._forward(reader, outgoing.with_flows(some), end, epoch, now)
