@@ -27,12 +27,14 @@ from narrowcast.model import Demand, Interest
 from narrowcast.model import snapshot as snapshots
 from narrowcast.model.folder import write_tables
 from narrowcast.plans.channels import api as channels
-from narrowcast.plans.verbs import certify
+from narrowcast.plans.channels.aggregation import PRICES, RunningPrices, write_prices
+from narrowcast.plans.verbs import certify, load
 from system.test_runtime import in_log, point, running
 
 SYMBOLS = [f"S{k:02d}" for k in range(24)]
 PEOPLE, EDGES = 12, 3
 LIMIT_S = 60.0
+PRICED = RunningPrices(3e-7, 1e-7, h=1.0, unexplained=0.1, errors=(1e-8, 1e-8), n_samples=60)
 
 
 def wish(person: int, later: bool) -> tuple[str, ...]:
@@ -197,6 +199,7 @@ def trial(tmp_path: Path, plain: Path | None, domain: int) -> None:
                 await begun(process[0], local.folder / "adapt", 60 if plain else 300)
                 out = plain or local.folder / "adapt" / "statistics" / "snapshots"
                 background.append(asyncio.ensure_future(watch_statistics(out, shown)))
+                write_prices(PRICED, local.folder / PRICES)  # as `calibrate --system` does, while it runs
                 await asyncio.sleep(4)
                 assert not any(row["replanned"] for row in timeline.read(local.folder / "adapt"))
                 for person in range(PEOPLE // 2, PEOPLE):
@@ -236,4 +239,7 @@ def trial(tmp_path: Path, plain: Path | None, domain: int) -> None:
     print(f"moved {at - shown[0]:.1f} s after the statistics showed it")
     assert at - shown[0] < LIMIT_S
     assert replanned["now"] < replanned["kept"]
+    (installed, *_) = sorted((local.folder / "adapt" / "plans").iterdir())
+    made = load(installed).parameters
+    assert (made["alpha"], made["beta"]) == pytest.approx((1.5, 0.5)), "the plan was made with other prices"
     assert len(acked) > 5000

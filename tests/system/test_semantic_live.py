@@ -174,7 +174,7 @@ CLIENTS, SENT = 400, 300
 
 @pytest.mark.nightly
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("method", ["search", "semcast", "semcast-broker", "merge"])
+@pytest.mark.parametrize("method", ["search", "semcast", "semcast-broker", "merge", "noise-merge", "central"])
 def test_four_hundred_clients_with_overlapping_profiles_get_everything_by_channels(tmp_path: Path, method: str) -> None:
     """SemCast at overlap .3: planned, checked, up and delivered."""
     net = overlay(30, seed=1)

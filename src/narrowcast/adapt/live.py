@@ -20,7 +20,7 @@ from narrowcast.adapt.statistics import NO_KEY, demand_of, start
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.processes.backbone import Backbone
 from narrowcast.deliver.processes.planner import base_of
-from narrowcast.errors import NarrowcastError, TransportError
+from narrowcast.errors import InputError, NarrowcastError, TransportError
 from narrowcast.model import snapshot as snapshots
 from narrowcast.model.demand import Demand
 from narrowcast.model.plan import Plan
@@ -44,6 +44,7 @@ class Live:
         self.offers = Offers(base, settings.folder / "plans", base_of(settings.plan))
         self.subscriptions: dict[str, dict[str, Any]] = {}
         self._loop: Loop | None = None
+        self._prices: tuple[float, float] | None = None
         self._in_force = 0  # the number of the offer that the loop goes on from
         self._before: snapshots.Snapshot | None = None
         self._sample = LogSample(base.log, base.system.every_shard)
@@ -128,19 +129,27 @@ class Live:
         """The loop, going on from the plan that is really in force, whoever installed it."""
         accepted = self.offers.accepted
         number = 0 if accepted is None else accepted["number"]
-        if self._loop is None or number != self._in_force:
+        prices = self._measured_prices()
+        if self._loop is None or number != self._in_force or prices != self._prices:
+            self._prices = prices
             plan = self._priced(load(self.settings.plan if accepted is None else accepted["folder"]))
             present = kind_of(plan.kind).replan.continued(plan, demand)
             self._loop = Loop(present, self.settings.policy, installed=plan)
             self._in_force = number
         return self._loop
 
+    def _measured_prices(self) -> tuple[float, float] | None:
+        """What `calibrate` wrote last; a file that cannot be read changes nothing."""
+        path = self.settings.prices
+        with suppress(InputError):
+            return None if path is None or not path.exists() else read_prices(path)
+        return self._prices
+
     def _priced(self, plan: Plan) -> Plan:
         """With the prices that were measured on this system, where it is of a kind that they are for."""
-        path = self.settings.prices
-        if path is None or not path.exists() or not isinstance(plan, ChannelsPlan) or plan.weights is not None:
+        if self._prices is None or not isinstance(plan, ChannelsPlan) or plan.weights is not None:
             return plan
-        alpha, beta = read_prices(path)
+        alpha, beta = self._prices
         return replace(plan, parameters={**plan.parameters, "alpha": alpha, "beta": beta})
 
     # For people to look at.
