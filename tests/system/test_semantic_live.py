@@ -18,7 +18,8 @@ import narrowcast as nc
 from history import History, check
 from narrowcast.deliver.client.connect import Connection, Subscription, connect
 from narrowcast.deliver.parts import records
-from narrowcast.deliver.processes.backbone import Backbone, backbone
+from narrowcast.deliver.processes.backbone import Backbone, backbone, url_of
+from narrowcast.deliver.processes.overview import Overview
 from narrowcast.deliver.processes.supervise import brokers_of, local_system
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.workloads.overlay import overlay
@@ -170,7 +171,6 @@ def test_newcomers_have_channels_within_five_seconds_and_all_of_it_travels_as_pr
 
 
 CLIENTS, SENT = 400, 300
-FEWER = {"noise-merge": 100}  # with 400 its channels' formulas are 10.5 MB of text, too long to be read at a start
 
 
 @pytest.mark.nightly
@@ -179,7 +179,7 @@ FEWER = {"noise-merge": 100}  # with 400 its channels' formulas are 10.5 MB of t
 def test_four_hundred_clients_with_overlapping_profiles_get_everything_by_channels(tmp_path: Path, method: str) -> None:
     """SemCast at overlap .3: planned, checked, up and delivered."""
     net = overlay(30, seed=1)
-    made = overlay_clients(net, FEWER.get(method, CLIENTS), overlap=0.3, messages=1500, seed=1)
+    made = overlay_clients(net, CLIENTS, overlap=0.3, messages=1500, seed=1)
     plan = nc.semantic.plan(net, made.profiles, made.clients, made.messages, made.sources, method).save(tmp_path / "p")
     assert nc.check(tmp_path / "p").sound
     rows = [{"reading": n * 617_033 % 1_000_000, "n": n} for n in range(SENT)]
@@ -234,3 +234,44 @@ def test_four_hundred_clients_with_overlapping_profiles_get_everything_by_channe
     assert all(got)
     assert newcomer[0] <= 5.0
     assert share >= 0.95
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+def test_the_latency_at_an_edge_is_measured_and_stands_beside_the_bound_of_its_gateway() -> None:
+    line = nc.Topology([(0, 1), (1, 2)], names=["b0", "b1", "b2"])
+    clients, bounds = [(0, 1), (0, 2), (1, 2)], [7.0, 9.0, 5.0]
+    plan = nc.semantic.plan(
+        line, ["x > 10", "x < 50"], clients, pa.table({"x": list(range(100))}), 0, "search", latency_bound=bounds
+    )
+    overview, own = Overview(), list[float]()
+
+    async def publish(publisher: Connection, seconds: float) -> None:
+        for _ in range(int(seconds / 0.05)):
+            await publisher.publish({"x": 60, "sent": time.time()})
+            await asyncio.sleep(0.05)
+
+    async def listen(subscription: Subscription) -> None:
+        async for batch in subscription:
+            own.extend(1000 * (time.time() - row["sent"]) for row in batch)
+
+    async def run(folder: Path) -> dict[str, Any]:
+        async with AsyncExitStack() as stack:
+            publisher = await stack.enter_async_context(nc.connect(folder))
+            edge = await stack.enter_async_context(nc.connect(folder, gateway="b2", name="desk"))
+            base = await backbone(url_of(folder), name="test")
+            stack.push_async_callback(base.close)
+            subscription = await edge.subscribe("x > 10", name="c1").ready(30)
+            await asyncio.wait_for(in_force([edge]), 30)
+            listening = asyncio.ensure_future(listen(subscription))
+            await base.listen_statistics(lambda data: overview.take(json.loads(data), time.monotonic()))
+            await publish(publisher, 8)
+            listening.cancel()
+            return next(each for each in overview.measured(5)["edges"] if each["name"] == "desk")
+
+    with nc.up(plan, multicast=False, sync="2m") as system:
+        found = asyncio.run(run(system.folder))
+    print(f"{found['latency_ms']:.2f} ms measured, {sum(own) / len(own):.2f} ms seen, bound {found['bound_ms']}")
+    assert found["bound_ms"] == 5.0, "the strictest at its gateway"
+    assert 0 < found["latency_ms"] <= max(own)
+    assert found["latency_ms"] > 0.2 * sorted(own)[len(own) // 2]

@@ -90,7 +90,7 @@ def planned_at_gateways(found: dict[str, Any], subscriptions: Mapping[str, Mappi
         behind.setdefault(record.get("gateway") or "", set()).add(record["edge"])
     alone = {next(iter(edges)): gateway for gateway, edges in behind.items() if len(edges) == 1}
     for edge in found["edges"]:
-        edge["predicted"] = edge["predicted"] or found["gateways"].get(alone.get(edge["name"]), {})
+        edge["predicted"] = found["gateways"].get(alone.get(edge["name"]), {}) | edge["predicted"]
 
 
 def _ways(routing: Routing, name: str, record: Mapping[str, Any]) -> set[str]:

@@ -63,7 +63,8 @@ class Page:
     def _row(self, edge: dict[str, Any], called: dict[str, str]) -> dict[str, Any]:
         mine, label = self.watch.subscriptions, called.get(edge["name"], edge["name"])
         wants = mine[label]["profile"] if label in mine else f"{edge['subscriptions']} profiles"
-        kept = ("name", "useful_s", "unasked_s", "lag", "repaired", "gaps", "measured", "predicted")
+        kept = ("name", "useful_s", "unasked_s", "lag", "repaired", "gaps", "measured", "predicted", "latency_ms",
+                "bound_ms")  # fmt: skip
         return {name: edge[name] for name in kept} | {
             "label": label, "wants": wants[:200], "asks": asks("subscriber", label)
         }  # fmt: skip

@@ -19,11 +19,12 @@ from narrowcast.deliver.parts.relay import Unopened, glance
 from narrowcast.deliver.parts.source import Source
 from narrowcast.deliver.processes.drive import Driver, Engines
 from narrowcast.deliver.processes.outlet import Outlet
-from narrowcast.deliver.processes.overview import Overview
+from narrowcast.deliver.processes.overview import LATENCY, SAMPLES, Overview
 from narrowcast.deliver.processes.planner import FolderPlanner, with_key
-from narrowcast.deliver.processes.statistics import snapshot
+from narrowcast.deliver.processes.statistics import sample_latency, snapshot
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Entry, Link, Multicast, Overlay, Unicast
+from narrowcast.deliver.transport.protocols import Stretch
 from narrowcast.deliver.wire import (
     END,
     Attach,
@@ -133,6 +134,30 @@ def test_heartbeats_that_stand_ready_are_heard_before_a_busy_loop_finds_silence(
         await edge.stop()
         theirs.close()
         assert after == before
+
+    asyncio.run(run())
+
+
+class StampedLog(MemoryLog):
+    """One that says when it took an entry: at the beginning of time."""
+
+    async def read(self, shard: int, after: int, *, most: int, upto: int | None = None) -> Stretch:
+        found = await super().read(shard, after, most=most, upto=upto)
+        entries = tuple(entry._replace(stamp="1970-01-01T00:01:00.5Z") for entry in found.entries)
+        return Stretch(found.after, found.upto, entries)
+
+
+def test_the_latency_of_a_message_is_from_when_the_log_took_it_until_its_frame_came() -> None:
+    async def run() -> None:
+        log = StampedLog()
+        await log.append(0, b"one", dedup="1")
+        edge = Driver(Edge("desk", (0,)), engines(log, MemoryRegistry(), MemoryNetwork(), "desk"))
+        edge.heard = (0, 1, 60.52)
+        await sample_latency(edge)
+        assert (edge.counts[LATENCY], edge.counts[SAMPLES], edge.heard) == (20_000, 1, None)
+        edge.heard = (0, 2, 60.52)  # an entry that the log does not have
+        await sample_latency(edge)
+        assert edge.counts[SAMPLES] == 1
 
     asyncio.run(run())
 

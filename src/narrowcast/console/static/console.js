@@ -191,6 +191,7 @@
     { label: "measured / predicted", show: (cell, item) => bars(cell, item.measured, item.predicted, shares(item.measured, item.predicted)) },
     { label: "useful/s", num: true, show: amount("useful_s") },
     { label: "unasked/s", num: true, show: amount("unasked_s") },
+    { label: "ms / bound", num: true, show: (cell, item) => { text(cell, item.latency_ms === null ? "–" : item.latency_ms.toFixed(1) + (item.bound_ms === null ? "" : ` / ${item.bound_ms.toFixed(1)}`)); cell.classList.toggle("alarm", item.bound_ms !== null && item.latency_ms > item.bound_ms); } },
     { label: "lag", num: true, show: amount("lag") },
     { label: "repaired", num: true, show: amount("repaired") },
     { label: "gaps", num: true, show: alarming("gaps") },

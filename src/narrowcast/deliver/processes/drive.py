@@ -53,7 +53,7 @@ from narrowcast.deliver.parts.relay import Unopened
 from narrowcast.deliver.processes.traces import traces_of
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Address, Carrier, ConflictError, FinalError, Link, Log, Multicast, Registry
-from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode, decode_many
+from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode, decode_many, sequence_of
 from narrowcast.deliver.wire.seal import REFUSED
 from narrowcast.errors import NarrowcastError, TransportError
 
@@ -115,6 +115,7 @@ class Driver:
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._held, self._held_until = 0, 0.0
+        self.heard: tuple[int, int, float] | None = None  # of a frame since somebody looked: shard, last entry, when
         self._encoded: tuple[Frame | Attach | Pulse | None, bytes] = (None, b"")
         self._stopped = False
         self.on_start: Callable[[], None] = lambda: None
@@ -186,6 +187,8 @@ class Driver:
         else:
             if isinstance(found, Frame):
                 self.counts["messages arrived"] += len(found.messages)
+                if self.heard is None and len(found.messages):
+                    self.heard = (found.shard, sequence_of(found.upto), time.time())
             self.tell(Arrived(found))
 
     def _receive_many(self, frames: list[bytes]) -> None:

@@ -24,6 +24,8 @@ COUNTERS: dict[str, tuple[str, str]] = {
     "delivered": ("messages_delivered", "Messages given to subscriptions, each once"),
     "repaired": ("messages_repaired", "Messages read from the log because no channel brought them"),
     "repairs": ("repairs", "Readings of the log to fill a hole"),
+    "latency µs": ("latency_microseconds", "Sum of sampled latencies, from the log to this edge"),
+    "latency samples": ("latency_samples", "How many latencies were sampled"),
     "gaps": ("gaps", "Gaps announced to subscriptions that were too slow"),
     "filtered by session": ("messages_filtered_session", "Messages dropped because nobody here takes their session"),
     "filtered by flow": ("messages_filtered_flow", "Messages dropped by their flow"),

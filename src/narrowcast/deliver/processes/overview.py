@@ -12,6 +12,8 @@ _TROUBLE = re.compile("|".join(map(re.escape, TROUBLE)))
 KEPT, SILENT = 30.0, 5.0  # seconds: of what was told, and after which who tells nothing is left out
 WAYS = {"channel": "came by channel", "unicast": "came by unicast", "rest": "came by rest", "log": "repaired"}
 
+LATENCY, SAMPLES = "latency µs", "latency samples"  # counts of an edge: the sum of those that were measured
+
 
 class Overview:
     """Snapshots of every process, and what lies between them."""
@@ -123,7 +125,7 @@ def _edge(
         "flow": rates.get("filtered by flow", 0.0),
         "profile": rates.get("filtered by profile", 0.0),
     }
-    subscriptions = last.get("subscriptions", {})
+    subscriptions, timed = last.get("subscriptions", {}), rates if rates.get(SAMPLES) else last["counts"]
     return {
         "name": last["name"],
         "called": next(iter(subscriptions)) if len(subscriptions) == 1 else last["name"],
@@ -136,5 +138,7 @@ def _edge(
         "repaired": last["counts"].get("repaired", 0),
         "gaps": last["counts"].get("gaps", 0),
         "ways": {way: last["counts"].get(count, 0) for way, count in WAYS.items()},
+        "latency_ms": timed.get(LATENCY, 0) / timed[SAMPLES] / 1000 if timed.get(SAMPLES) else None,
+        "bound_ms": predicted.get(last["name"], {}).get("bound_ms"),
         "lag": sum(each["lag"] for each in subscriptions.values()),
     }

@@ -25,7 +25,9 @@ def predicted(plan: Plan | None, routing: Routing) -> dict[str, Any]:
     stage, interest = kind_of(plan.kind).route, getattr(plan.demand, "interest", None)
     gateways = stage.gateway_shares(plan) if hasattr(stage, "gateway_shares") else {}
     if interest is None or not routing.flows:
-        return {"groups": {}, "edges": {}, "gateways": gateways}
+        bounds = stage.gateway_bounds(plan) if hasattr(stage, "gateway_bounds") else {}
+        edges = {edge: {"bound_ms": bounds[at]} for edge, at in sorted(routing.gateways.items()) if at in bounds}
+        return {"groups": {}, "edges": edges, "gateways": gateways}
     names = names_of(interest.flow_names, range(interest.n_flows)).to_pylist()
     rates = dict(zip(names, interest.rates.tolist(), strict=True))
     total = sum(rates.get(flow, 0.0) for flow, _ in routing.flows) or 1.0

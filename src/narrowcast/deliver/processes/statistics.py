@@ -9,17 +9,20 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.processes.backbone import Backbone
 from narrowcast.deliver.processes.drive import Driver
 from narrowcast.deliver.processes.logs import EventLog
+from narrowcast.deliver.processes.overview import LATENCY, SAMPLES
 from narrowcast.deliver.transport import Multicast
 from narrowcast.deliver.wire import sequence_of
 from narrowcast.errors import TransportError
 
 STARTED = time.time()
+SAMPLED_S = 2.0  # after a frame before its latency is looked up
 
 
 def snapshot(driver: Driver) -> dict[str, Any]:
@@ -59,6 +62,22 @@ def snapshots_of(drivers: Sequence[Driver]) -> list[dict[str, Any]]:
     return [snapshot(driver) | dict(driver.extra()) for driver in drivers]
 
 
+async def sample_latency(driver: Driver) -> None:
+    """Count how long one message took from the log to here. Frames carry no time: the log knows when it took the entry.
+
+    Between hosts that is as exact as their clocks agree. One entry is read for a sample, so there are few of them.
+    """
+    now = time.time()
+    if driver.heard is None or now < driver.heard[2] + SAMPLED_S:
+        return
+    shard, sequence, at = driver.heard
+    driver.heard = None
+    found = await driver.engines.log.read(shard, sequence - 1, most=1, upto=sequence)
+    for stamp in (entry.stamp for entry in found.entries if entry.stamp):
+        driver.counts[LATENCY] += max(0, round(1e6 * (at - datetime.fromisoformat(stamp).timestamp())))
+        driver.counts[SAMPLES] += 1
+
+
 async def report_for_ever(backbone: Backbone, driver: Driver, *, extra: Callable[[], Mapping[str, Any]] = dict) -> None:
     """Publish a snapshot for ever, with whatever else is worth telling, and log what has happened.
 
@@ -67,6 +86,8 @@ async def report_for_ever(backbone: Backbone, driver: Driver, *, extra: Callable
     events, every = EventLog(), 1.0 if isinstance(driver.part, Edge) else 0.5
     while True:
         with suppress(TransportError):
+            if isinstance(driver.part, Edge):
+                await sample_latency(driver)
             now = snapshot(driver) | dict(extra())
             events.take(now)
             await backbone.publish_statistics(driver.part.name, json.dumps(now).encode())

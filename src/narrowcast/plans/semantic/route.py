@@ -70,6 +70,18 @@ def gateway_shares(plan: SemanticPlan) -> dict[str, dict[str, float]]:
     return found
 
 
+def gateway_bounds(plan: SemanticPlan) -> dict[str, float]:
+    """The strictest latency bound at each gateway that has one, in the unit of the overlay's delays (ms)."""
+    found: dict[str, float] = {}
+    given = plan.demand.bounds if plan.demand.bounds is not None else plan.parameters.get("latency_bound") or np.inf
+    clients = np.asarray(plan.demand.clients)[:, 1].tolist()
+    for gateway, bound in zip(clients, np.broadcast_to(given, len(clients)).tolist(), strict=True):
+        if np.isfinite(bound):
+            name = plan.broker_names[gateway]
+            found[name] = min(bound, found.get(name, bound))
+    return found
+
+
 def profiles(plan: SemanticPlan) -> Mapping[str, str]:
     """Empty: who holds a profile at which edge is for the running system to say; the plan knows gateways only."""
     return {}
