@@ -85,3 +85,16 @@ def test_numbers_are_whole_on_80_columns_and_names_give_way() -> None:
         "lag",
     ]
     assert shown[3].split()[0].endswith("…")
+
+
+def test_latency_stands_beside_the_bound_where_a_plan_has_one() -> None:
+    overview = Overview()
+    for now in (0.0, 1.0, 2.0, 3.0):
+        predicted = {"edges": {"desk": {"bound_ms": 5.0}}}
+        overview.take({"name": "boss", "role": "coordinator", "counts": {}, "carried": {}, "predicted": predicted}, now)
+        for name in ("desk", "other"):
+            counts = {"latency µs": 3100 * now, "latency samples": now} if name == "desk" else {}
+            overview.take({"name": name, "role": "edge", "carried": {}, "counts": counts}, now)
+    shown = lines(overview.measured(2.0), 100, 24)
+    assert shown[2].split()[-1] == "ms"
+    assert [line.split()[-1] for line in shown[3:5]] == ["3.1/5.0", "0"]

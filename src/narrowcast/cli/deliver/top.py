@@ -29,7 +29,8 @@ def top(
     Subscribers come first, those furthest behind before the others; an edge with several is one line. Shares are of
     all messages sent, measured / predicted: "useful" was delivered; "group": the network kept it away; "session":
     the middleware dropped it; "flow" and "profile": the edge did. Predicted shares do not know profiles beyond flows.
-    On a terminal the page has as many lines as the terminal; --json has everything.
+    Where a plan has latency bounds, "ms" is the mean latency from the log / the strictest bound there, for delays in
+    milliseconds. On a terminal the page has as many lines as the terminal; --json has everything.
     """
     import asyncio
 
@@ -83,10 +84,10 @@ def page(found: dict[str, Any], height: int | None = None, width: int = 80) -> A
     from rich.console import Group
 
     edges = sorted(found["edges"], key=lambda edge: (-edge["lag"], -edge["repaired"], edge["called"]))
-    adapting = found.get("adapting")
+    adapting, bounded = found.get("adapting"), any(edge["bound_ms"] is not None for edge in edges)
     nodes = sorted(found["nodes"], key=lambda node: (not node["trouble"], node["role"] == "edge", node["name"]))
     parts: list[tuple[str, tuple[str, ...], list[tuple[object, ...]]]] = [
-        ("Subscribers, most behind first", EDGES, [_row(edge) for edge in edges]),
+        ("Subscribers, most behind first", (*EDGES, *["ms"] * bounded), [_row(edge, bounded) for edge in edges]),
         ("Groups", GROUPS, [_group(group) for group in found["groups"]]),
         ("Processes", NODES, [(n["name"], n["role"], n["frames_s"], n["bytes_s"], n["trouble"]) for n in nodes]),
     ]
@@ -138,10 +139,12 @@ def _group(group: dict[str, Any]) -> tuple[object, ...]:
     return str(group["group"]), group["messages_s"], share, predicted, group["members"]
 
 
-def _row(edge: dict[str, Any]) -> tuple[object, ...]:
+def _row(edge: dict[str, Any], bounded: bool) -> tuple[object, ...]:
     measured, predicted = edge["measured"], edge["predicted"]
     levels = [_pair(measured.get(level), predicted.get(level)) for level in ("useful", "group", "session", "flow")]
-    return edge["called"], edge["useful_s"], *levels, _share(measured.get("profile")), edge["repaired"], edge["lag"]
+    late = "/".join(f"{edge[name]:.1f}" for name in ("latency_ms", "bound_ms") if edge[name] is not None)
+    rest = (_share(measured.get("profile")), edge["repaired"], edge["lag"], *[late] * bounded)
+    return edge["called"], edge["useful_s"], *levels, *rest
 
 
 def _share(value: float | None) -> str:
