@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from studies.answer_prices import AnswerPrices, worked_constants
 
 import narrowcast as nc
 from narrowcast.errors import InputError
 
 
 def test_the_worked_constants_follow_from_the_prices():
-    prices = nc.queries.AnswerPrices()
+    prices = AnswerPrices()
     assert prices.server_second == pytest.approx(0.003171, abs=5e-7)
     assert prices.network_megabyte == pytest.approx(0.0007956, abs=2e-7)
     assert prices.client_second == pytest.approx(0.0000463, abs=5e-8)
-    km, kt, ku = nc.queries.worked_constants().folded
+    km, kt, ku = worked_constants().folded
     assert km == pytest.approx(0.003251, abs=5e-7)
     assert kt == pytest.approx(0.000032, abs=1e-6)  # printed with its last digits cut off: 0.0000325
     assert ku == pytest.approx(0.00000463, abs=5e-9)

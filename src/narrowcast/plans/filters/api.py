@@ -12,7 +12,6 @@ from narrowcast.plans.filters.methods.optimum import place
 from narrowcast.plans.filters.methods.weighted import place_for_delay, place_weighted
 from narrowcast.plans.filters.mobile.batch import Batches, FilterBatch, orders
 from narrowcast.plans.filters.mobile.fleet import Activate, FilterState, Fleet, Migrate, Passivate, Spawn
-from narrowcast.plans.filters.mobile.table import Forward, SubscriptionTable, Withdraw
 from narrowcast.plans.filters.mobile.watch import TreeWatch
 from narrowcast.plans.filters.result import FiltersPlan, TreeDemand
 
@@ -24,15 +23,12 @@ __all__ = [
     "FiltersPlan",
     "Fleet",
     "FlipMove",
-    "Forward",
     "Improvement",
     "Migrate",
     "Passivate",
     "Spawn",
-    "SubscriptionTable",
     "TreeDemand",
     "TreeWatch",
-    "Withdraw",
     "delay",
     "flow_from_demand",
     "importance",

@@ -1,6 +1,6 @@
 """`narrowcast.queries`: Query merging: many overlapping range queries answered by few."""
 
-from narrowcast.plans.queries.constants import AnswerPrices, Constants, worked_constants
+from narrowcast.plans.queries.constants import Constants
 from narrowcast.plans.queries.methods.physical import PhysicalChannels, assign
 from narrowcast.plans.queries.methods.profile_merging import ProfilePlan, merge_profiles
 from narrowcast.plans.queries.plan import METHODS, cost, merge
@@ -19,7 +19,6 @@ __all__ = [
     "METHODS",
     "PROCEDURES",
     "Answer",
-    "AnswerPrices",
     "AnswerReceiver",
     "Client",
     "Constants",
@@ -49,5 +48,4 @@ __all__ = [
     "range_boxes",
     "read_answers",
     "receive_answers",
-    "worked_constants",
 ]

@@ -1,1 +1,1 @@
-"""Filters that move while messages flow: batches, states, subscription tables."""
+"""Filters that move while messages flow: batches, states."""
