@@ -122,4 +122,4 @@ def test_documents_reach_whom_lxml_says() -> None:
 @pytest.mark.nightly
 @pytest.mark.timeout(1800)
 def test_a_thousand_paths_and_ten_thousand_documents() -> None:
-    trial(1000, 10_000, 100, 1500)
+    trial(1000, 10_000, 20, 1500)

@@ -437,3 +437,14 @@ def test_a_source_that_was_only_slow_to_speak_is_given_longer_and_its_silence_is
     for k in range(200):
         found.step(Tick(), 1000.0 + 10 * k)
     assert found.patience == SETTINGS.patience
+
+
+def test_what_seems_missing_while_more_stands_ready_is_not_read_unless_nothing_carries_it() -> None:
+    found = edge(plan=plan((1,)))
+    found.step(frame(1, end_of(11), end_of(12)), 0.1)
+    assert reads(found.step(Tick(busy=True), 0.2)) == []
+    assert found.wake_at <= 0.25, "it is looked at again soon"
+    assert reads(found.step(Tick(), 0.25))
+    without = Edge("edge", (0,), SETTINGS)
+    without.step(Subscribe("u", "p > 5", {0: end_of(10)}), 0.0)
+    assert reads(without.step(Tick(busy=True), 0.0))

@@ -13,11 +13,11 @@ from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.coordinator import Coordinator, CoordinatorSettings
 from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.parts.effects import Deliver, Effect, PlanWanted, Subscribed
-from narrowcast.deliver.parts.events import Publish, Subscribe
+from narrowcast.deliver.parts.events import Publish, Subscribe, Tick
 from narrowcast.deliver.parts.publisher import Publisher
 from narrowcast.deliver.parts.relay import Unopened, glance
 from narrowcast.deliver.parts.source import Source
-from narrowcast.deliver.processes.drive import Driver, Engines
+from narrowcast.deliver.processes.drive import MOST_BUSY_S, Driver, Engines
 from narrowcast.deliver.processes.outlet import Outlet
 from narrowcast.deliver.processes.overview import LATENCY, SAMPLES, Overview
 from narrowcast.deliver.processes.planner import FolderPlanner, with_key
@@ -136,6 +136,28 @@ def test_heartbeats_that_stand_ready_are_heard_before_a_busy_loop_finds_silence(
         assert after == before
 
     asyncio.run(run())
+
+
+def test_a_part_is_told_that_a_carrier_has_more_but_not_for_ever() -> None:
+    class Noting(Edge):
+        def _on_tick(self, event: Tick, now: float) -> None:
+            told.append((now, event.busy))
+            super()._on_tick(event, now)
+
+    told: list[tuple[float, bool]] = []
+
+    async def run() -> None:
+        edge = Driver(Noting("desk", (0,)), engines(MemoryLog(), MemoryRegistry(), MemoryNetwork(), "desk"))
+        await edge.start()
+        edge.tell(Subscribe("ann", "p > 1"))
+        edge.engines.distinct[0].behind = True  # type: ignore[attr-defined]
+        await asyncio.sleep(MOST_BUSY_S + 0.5)
+        await edge.stop()
+
+    asyncio.run(run())
+    begun = next(at for at, busy in told if busy)
+    assert all(busy for at, busy in told if begun < at < begun + MOST_BUSY_S - 0.1)
+    assert any(not busy for at, busy in told if at > begun)
 
 
 class StampedLog(MemoryLog):

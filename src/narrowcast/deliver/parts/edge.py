@@ -41,6 +41,7 @@ TOGETHER = 3  # subscriptions that take a channel, from which on one matcher for
 
 
 ASKS = 3  # times a relay is asked for what a hole lacks, `grace` apart, before the log is read
+BUSY_S = 0.02  # until the next look at what is missing, where more stands ready to be heard
 MOST_RETRY = 4.0  # seconds: a log that answers late is not asked for the same again and again
 
 
@@ -87,7 +88,6 @@ class Edge(Node):
     """Serves the subscriptions of one process, or of many as a gateway."""
 
     role = "edge"
-    hears_first = True
     reader = Reader
 
     def __init__(
@@ -652,11 +652,12 @@ class Edge(Node):
         if now >= self._attach_at:
             self._attach(now)
         if now >= self._read_due:
-            self._read_all(now)
+            self._read_all(now, event.busy)
         if now >= self._report_at:
             self._report(now)
 
-    def _read_all(self, now: float) -> None:
+    def _read_all(self, now: float, busy: bool) -> None:
+        """Whoever is due; where more stands ready to be heard, only those for whom channels carry nothing."""
         readers = [reader for each in self.subscriptions.values() for reader in each.readers.values()]
         due = sorted((reader for reader in readers if now >= reader.read_at), key=lambda reader: reader.mark)
         if any(reader.reading for reader in due):  # unanswered
@@ -666,7 +667,9 @@ class Edge(Node):
             if reader.tailing and not reader.reading and self._is_carried(reader):
                 reader.tailing = False  # a plan has come since: what it lacks shows by its frames
                 self._plan_read(reader, now)
-            if now >= reader.read_at:
+            if busy and self._covered(reader):
+                reader.read_at = now + BUSY_S
+            elif now >= reader.read_at:
                 self._read(reader, now)
         self._read_due = min((reader.read_at for reader in readers), default=NEVER)
 

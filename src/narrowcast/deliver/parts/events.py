@@ -12,7 +12,12 @@ from narrowcast.deliver.wire import Attach, Frame, Pulse
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed: `now` has reached the part's `wake_at`. A tick too many does no harm."""
+    """Time has passed: `now` has reached the part's `wake_at`. A tick too many does no harm.
+
+    `busy`: the process did not get round to all that has come in, so what seems to be missing may stand ready.
+    """
+
+    busy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,8 @@ class Part:
     """A state machine. `step` takes one event and returns the effects it asks for, in order.
 
     `wake_at` is when it next wants a Tick; it is up to date after every step. `counts` are for people
-    to look at: nothing depends on them. One that `hears_first` decides by the clock what it lacks.
+    to look at: nothing depends on them.
     """
-
-    hears_first = False
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -68,7 +68,8 @@ MOST_AHEAD_BYTES = 32 << 20  # of entries whose effects may still be in the lane
 TOGETHER = 256  # frames that may share packets
 TURN = 64  # effects carried out before others get their turn
 TURN_S = 0.005  # of entries dealt with before others get theirs
-LATE_S, MOST_HELD = 0.02, 8  # a tick later than this is held back for as long, so many times in a row
+LATE_S = 0.02  # a tick that comes later than that finds a loop that was busy
+MOST_BUSY_S = 3.0  # for which a part is told so: it must not put off for ever what it puts off then
 
 
 @dataclass
@@ -114,7 +115,7 @@ class Driver:
         self._writes: asyncio.Queue[Write] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._held, self._held_until = 0, 0.0
+        self._busy_since = float("inf")
         self.heard: tuple[int, int, float] | None = None  # of a frame since somebody looked: shard, last entry, when
         self._encoded: tuple[Frame | Attach | Pulse | None, bytes] = (None, b"")
         self._stopped = False
@@ -211,7 +212,7 @@ class Driver:
             self.counts[f"malformed {reason}"] += 1
 
     def _set_timer(self) -> None:
-        at = max(self.part.wake_at, self._held_until)
+        at = self.part.wake_at
         if self._timer is not None:
             if self._timer.when() <= at:
                 return  # it looks again when it goes off
@@ -219,17 +220,19 @@ class Driver:
         self._timer = self._loop.call_at(at, self._tick) if at < float("inf") else None
 
     def _tick(self) -> None:
-        """Time has come; but where the loop was busy, what stands ready is heard before anything is found missing."""
+        """Time has come; where the loop was busy, or a carrier has more, the part may hear that before it decides."""
         now = self._loop.time()
         late = 0.0 if self._timer is None else now - self._timer.when()
         self._timer = None
-        if self.part.hears_first and late > LATE_S and self._held < MOST_HELD:
-            self._held, self._held_until = self._held + 1, now + LATE_S
-        elif now >= self.part.wake_at:
-            self._held = 0
-            self.tell(Tick())
+        if now < self.part.wake_at:
+            self._set_timer()
             return
-        self._set_timer()
+        behind = any(getattr(carrier, "behind", False) for carrier in self.engines.distinct)
+        self._busy_since = min(self._busy_since, now) if late > LATE_S or behind else float("inf")
+        busy = now < self._busy_since + MOST_BUSY_S < float("inf")
+        if not busy:
+            self._busy_since = float("inf")
+        self.tell(Tick(busy))
 
     # Effects out.
 

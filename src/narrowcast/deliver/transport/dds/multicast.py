@@ -42,6 +42,11 @@ class DdsMulticast:
         self._closing = False
         self._lock = Lock()
 
+    @property
+    def behind(self) -> bool:
+        """Whether more stands ready than was taken at once."""
+        return bool(self._frames)
+
     async def start(self, receive: Receive) -> None:
         self._receive = receive
         self._loop = asyncio.get_running_loop()

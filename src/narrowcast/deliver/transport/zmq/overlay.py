@@ -56,6 +56,7 @@ class ZmqOverlay:
         self._router: Any = None
         self._stuck: dict[str, float] = {}
         self._closed = True
+        self.behind = False  # more stands ready than was taken at once
         self._timer: asyncio.TimerHandle | None = None
 
     async def start(self, receive: Receive) -> None:
@@ -229,10 +230,12 @@ class ZmqOverlay:
             try:
                 data = socket.recv_multipart(zmq.DONTWAIT)[-1]
             except zmq.Again:
+                self.behind = False
                 return
             self.counts["frames"] += 1
             self.counts["bytes"] += len(data)
             self._receive(data)
+        self.behind = True
         self._loop.call_soon(self._take, socket)
 
     def _look(self) -> None:
