@@ -62,6 +62,7 @@ class Host:
     up: bool = True
     paused_until: float = 0.0
     timer: float = NEVER
+    late: bool = False  # the next tick, as the driver would find it after a pause
     dies: bool = False  # in the middle of what it does next
     watches: list[str] = field(default_factory=list)
     missed: dict[str, None] = field(default_factory=dict)  # keys that changed while it was cut off
@@ -163,11 +164,11 @@ class World:
         if host.timer != when or incarnation != host.incarnation:
             return
         if self.now < host.paused_until:
-            host.timer = host.paused_until
+            host.timer, host.late = host.paused_until, True
             self.at(host.paused_until, self._tick, host, incarnation, host.paused_until)
             return
-        host.timer = NEVER
-        self.step(host, incarnation, TICK)
+        tick, host.timer, host.late = Tick(busy=True) if host.late else TICK, NEVER, False
+        self.step(host, incarnation, tick)
 
     # Faults.
 
