@@ -143,7 +143,8 @@ class Cases:
         key = (when, then, other)
         if key not in self._chosen:
             first = min(self._nodes[each][0] for each in key)
-            no, yes = ([self._nodes[k][side] if self._nodes[k][0] == first else k for k in key] for side in (1, 2))
+            no = [self._nodes[k][1] if self._nodes[k][0] == first else k for k in key]
+            yes = [self._nodes[k][2] if self._nodes[k][0] == first else k for k in key]
             self._chosen[key] = self._node(first, self._if(*no), self._if(*yes))
         return self._chosen[key]
 
