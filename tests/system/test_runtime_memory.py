@@ -1,9 +1,13 @@
-"""Ten minutes of traffic: no process grows, and a subscriber that takes nothing holds nothing up for ever."""
+"""Ten minutes of traffic: no process grows, and a subscriber that takes nothing holds nothing up for ever.
+
+And a process that gets no more memory ends, is started again, and nothing is missed.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import resource
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
@@ -15,6 +19,7 @@ from narrowcast.deliver.client.connect import Connection, Subscription, connect
 from narrowcast.deliver.parts.edge import Edge
 from narrowcast.deliver.processes.supervise import Supervisor, local_system
 from narrowcast.deliver.transport.dds.config import DdsSettings
+from system.live import a_plan, by_channel, upto
 from system.test_runtime import EDGES, Edges, make_plan, message, running, within
 
 SECONDS = int(os.environ.get("MEMORY_SECONDS", "600"))
@@ -122,3 +127,25 @@ def test_memory_is_flat_and_a_slow_subscriber_holds_nothing_for_ever(tmp_path: P
     for name in meters.megabytes:
         early, late = meters.growth(name)
         assert late <= GROWTH * early + SLACK_MB, f"{name} grew from {early:.1f} to {late:.1f} MB"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("role", ["source-0", "nats-server"])
+def test_a_process_that_gets_no_more_memory_is_started_again_and_nothing_is_missed(tmp_path: Path, role: str) -> None:
+    local = local_system(tmp_path / "data", a_plan(tmp_path / "plan"), multicast=DdsSettings(domain=93, groups=4))
+    n = 240
+
+    async def run() -> None:
+        async with running(local, sync="2m") as supervisor, connect(local.folder) as client:
+            ann = await client.subscribe("s = 'a'", name="ann").ready()
+            await by_channel(client, client, ann, {"s": "a"})
+            poor = supervisor.server.process if role == "nats-server" else supervisor.processes[role]
+            assert poor is not None
+            resource.prlimit(poor.pid, resource.RLIMIT_AS, (1 << 20, 1 << 20))
+            for first in range(0, n, 4):
+                await client.publish([{"s": "a", "n": first + k, "x": "y" * 900_000} for k in range(4)])
+            assert await upto(ann, n - 1, 60) == (list(range(n)), [])
+            assert poor.poll() is not None, "it had all the memory that it needs"
+            await by_channel(client, client, ann, {"s": "a"})
+
+    within(run(), 110)
