@@ -42,6 +42,11 @@ def test_two_hundred_hostile_tables_are_read_or_refused_with_a_line(tmp_path: Pa
     assert found["read True"] > 5
 
 
+@pytest.mark.parametrize("number", [10236, 10390, 10708, 10780])
+def test_deep_lines_and_lines_that_are_not_unicode_are_refused(number: int, tmp_path: Path) -> None:
+    assert attempted(tmp_path, 1, number) == {"refused": 1}
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_ten_thousand_hostile_tables_are_read_or_refused_with_a_line(tmp_path: Path) -> None:

@@ -103,16 +103,23 @@ def _file_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def _lines(lines: Iterable[str], source: str) -> Iterator[dict[str, Any]]:
     """Each line as JSON has it: the same wherever it comes from."""
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_decoded(lines, source), 1):
         text = line.strip().removeprefix("\ufeff")
         if text:
             try:
                 row = json_lines.loads(text)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InputError(f"{source}, line {number}: not JSON: {error}", name="messages") from None
             if not isinstance(row, dict):
                 raise InputError(f"{source}, line {number}: must be a JSON object", name="messages", got=line)
             yield row
+
+
+def _decoded(lines: Iterable[str], source: str) -> Iterator[str]:
+    try:
+        yield from lines
+    except UnicodeDecodeError as error:
+        raise InputError(f"{source}: must be UTF-8, got {error}", name="messages") from None
 
 
 def _types(given: list[str] | None) -> Typed:
