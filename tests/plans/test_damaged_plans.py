@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import resource
 import shutil
 import time
 import warnings
@@ -22,6 +23,7 @@ from narrowcast.plans.verbs import check_tables, read_tables
 
 SOUND = sorted(path for path in (Path(__file__).parent / "format_1").iterdir() if path.is_dir())
 LOT = 50
+MEMORY = 1 << 20  # KiB that one folder may cost
 ODD: list[Any] = [
     None, -1, 0, 1, 2**31, 2**63, 2**64, 10**30, 1e308, -1.5, float("nan"), "x", "", "é\0", [], {}, True, [1, 2], ["x"]
 ]  # fmt: skip
@@ -107,7 +109,7 @@ def run_lot(first: int, folder: Path) -> None:
         place = folder / str(seed)
         shutil.copytree(rng.choice(SOUND), place)
         damage(rng, place)
-        begin = time.process_time()
+        begin, peak = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         found = refused(lambda place=place: read_tables(place))  # type: ignore[misc]
         verdict = None if found is None else check_tables(found)
         plan = refused(lambda place=place: nc.load(place))  # type: ignore[misc]
@@ -117,6 +119,7 @@ def run_lot(first: int, folder: Path) -> None:
             refused(lambda plan=plan, place=place: nc.export(plan, "csv", place / "csv"))  # type: ignore[misc]
             if seed % 10 == 0:
                 refused(lambda plan=plan, place=place: nc.report(plan, place / "report.html"))  # type: ignore[misc]
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < MEMORY, seed
         shutil.rmtree(place)
 
 
@@ -156,4 +159,18 @@ def test_text_that_is_not_unicode_is_damage(tmp_path: Path, where: str) -> None:
     path.write_bytes(path.read_bytes().replace(word.encode(), b"\xff" * len(word.encode())))
     with_digest(folder, path.stem)
     with pytest.raises(InputError, match=rf"{path.name} is damaged"):
+        nc.load(folder)
+
+
+@pytest.mark.parametrize("name", ["session", "group"])
+def test_a_number_that_would_fill_the_memory_is_refused(tmp_path: Path, name: str) -> None:
+    folder = shutil.copytree(SOUND[0], tmp_path / "plan")
+    rows = pq.read_table(folder / "session_group.parquet")
+    numbers = rows[name].to_pylist()
+    numbers[-1] = 10**9
+    at = rows.column_names.index(name)
+    rows = rows.set_column(at, name, pa.array(numbers, rows.schema.field(at).type))
+    pq.write_table(rows, folder / "session_group.parquet")
+    with_digest(folder, "session_group")
+    with pytest.raises(InputError, match=rf"{name} must be below 16,777,216, got 1,000,000,000"):
         nc.load(folder)

@@ -188,11 +188,13 @@ class ChannelsPlan(Plan):
         session[flow_at(table["flow"])] = table["session"].to_numpy()
         table = tables.tables["session_group"]
         numbers = table["session"].to_numpy()
+        groups = table["group"].to_numpy()
         last = int(max(numbers.max(initial=-1), session.max(initial=-1)))
-        if last >= MOST_SESSIONS:
-            raise InputError(f"session must be below {MOST_SESSIONS:,}, got {last:,}", name="session", got=last)
+        for name, number in (("session", last), ("group", int(groups.max(initial=-1)))):
+            if number >= MOST_SESSIONS:
+                raise InputError(f"{name} must be below {MOST_SESSIONS:,}, got {number:,}", name=name, got=number)
         group = np.zeros(last + 1, np.int64)
-        group[numbers] = table["group"].to_numpy()  # a session that stayed empty has a number and no row
+        group[numbers] = groups  # a session that stayed empty has a number and no row
         unicast = (NONE, NONE)
         if "unicast" in tables.tables:
             pairs = tables.tables["unicast"]
