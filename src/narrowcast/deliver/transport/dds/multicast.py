@@ -88,7 +88,7 @@ class DdsMulticast:
 
     async def send_many(self, address: Address, frames: Sequence[bytes]) -> None:
         """Frames for one session that stand ready together, as few packets as they fit in."""
-        session = self._mine(address)
+        session = address if address in self._writers else self._mine(address)
         if not self.settings.pack:
             for frame in frames:
                 await self._send(session, frame, 1)

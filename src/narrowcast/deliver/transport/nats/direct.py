@@ -12,6 +12,7 @@ import json
 from typing import Any
 
 from narrowcast.deliver.transport.extra import engine
+from narrowcast.deliver.transport.nats.at_once import listen_at_once
 from narrowcast.deliver.transport.nats.link import NatsLink
 from narrowcast.deliver.transport.protocols import Entry
 from narrowcast.errors import TransportError
@@ -30,7 +31,7 @@ class DirectGet:
 
     async def start(self) -> None:
         self._inbox = self._link.nc.new_inbox()
-        await self._link.nc.subscribe(f"{self._inbox}.*", cb=self._answer)
+        await listen_at_once(self._link.nc, f"{self._inbox}.*", self._answer)
 
     async def fetch(self, stream: str, sequence: int, count: int, *, subject: str | None = None) -> list[Entry]:
         """At most `count` entries from a sequence number on, of one subject or of all."""
@@ -51,7 +52,7 @@ class DirectGet:
             del self._open[token]
         return batch.entries
 
-    async def _answer(self, message: Any) -> None:
+    def _answer(self, message: Any) -> None:
         batch = self._open.get(message.subject.rpartition(".")[2])
         if batch is not None:
             batch.take(message)

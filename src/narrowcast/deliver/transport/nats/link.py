@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import ssl
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from narrowcast.deliver.transport.allocator import keep_freed_memory
 from narrowcast.deliver.transport.extra import engine
+from narrowcast.deliver.transport.nats.at_once import Requests, header_lines, listen_at_once
 from narrowcast.deliver.transport.protocols import FinalError
 from narrowcast.deliver.transport.retry import PATIENCE_S, retried
 from narrowcast.errors import InputError, TransportError
@@ -57,6 +59,7 @@ class NatsLink:
     def __init__(self, connection: Any, system: str, target: NatsTarget | None = None) -> None:
         self.nc = connection
         self.js = connection.jetstream(timeout=2.0)
+        self.requests = Requests(connection)
         self.system, self.target = system, target or NatsTarget((), "", "", {})
         self.reconnects = 0
         self.on_refused: Callable[[str], None] = lambda why: None  # the server does not let us in any more
@@ -76,20 +79,26 @@ class NatsLink:
             raise TransportError(f"NATS did not accept the message: {error}", endpoint=subject) from None
 
     async def listen(self, subject: str, heard: Callable[[bytes], None]) -> None:
-        async def take(message: Any) -> None:
-            heard(message.data)
-
-        await self.nc.subscribe(f"{self.system}.{subject}", cb=take)
+        await listen_at_once(self.nc, f"{self.system}.{subject}", lambda message: heard(message.data))
 
     async def ask(self, subject: str, data: bytes, timeout: float) -> bytes:
         """Ask whoever serves a subject."""
         try:
-            answer = await self.nc.request(f"{self.system}.{subject}", data, timeout=timeout)
+            return await self.requests.ask(f"{self.system}.{subject}", data, timeout)
         except (engine("nats").errors.Error, TimeoutError, OSError) as error:
             why = str(error) or type(error).__name__
             raise TransportError(f"nobody answers: {why}", endpoint=f"{self.system}.{subject}") from None
-        found: bytes = answer.data
-        return found
+
+    async def append(self, subject: str, data: bytes, timeout: float, headers: dict[str, str]) -> int:
+        """Have a stream take a message: its sequence number there. Raises what JetStream's own `publish` does."""
+        nats, errors = engine("nats"), engine("nats.js.errors")
+        try:
+            found = json.loads(await self.requests.ask(subject, data, timeout, headers))
+        except nats.errors.NoRespondersError:
+            raise errors.NoStreamResponseError from None
+        if "error" in found:
+            raise errors.APIError.from_error(found["error"])
+        return int(found["seq"])
 
     async def serve(self, subject: str, queue: str, heard: Callable[[str, str, bytes], None]) -> None:
         """Have `heard(subject, reply, data)` called for what is asked; one of all who serve as `queue` gets it."""
@@ -156,6 +165,7 @@ async def dial(url: str, *, system: str = "nc", name: str = "") -> NatsLink:
         connection._pending, connection._pending_data_size = [], 0
 
     connection = nats.NATS()
+    connection._parse_header_lines = header_lines
     try:
         await connection.connect(
             servers=list(target.servers),

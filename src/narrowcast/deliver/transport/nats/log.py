@@ -21,6 +21,7 @@ from hashlib import blake2b
 from typing import Any
 
 from narrowcast.deliver.transport.extra import engine
+from narrowcast.deliver.transport.nats.at_once import listen_at_once
 from narrowcast.deliver.transport.nats.direct import DirectGet, why
 from narrowcast.deliver.transport.nats.link import IN_USE, NatsLink, refusal
 from narrowcast.deliver.transport.protocols import ConflictError, Entry, FinalError, Stretch
@@ -34,6 +35,7 @@ GENERATIONS = "generations"  # the chain of births, and their key in the stream'
 MOST_WAITING_BYTES = 32 << 20  # of a tail, before whoever follows it has taken them
 HEADERS = 1024  # bytes of a message to NATS that its headers may take
 DISK, DISK_FULL, DISK_FREE = "disk", b"full", b"free"  # the subject on which whoever runs the server tells of its disk
+LOOK_S = 0.25  # without an entry before a tail asks whether it missed some
 BELIEVED_S = 2.0  # it says so five times a second
 FULL = "the log's disk is full: free space on it, or keep less with narrowcast up --retention"
 
@@ -118,14 +120,11 @@ class NatsLog:
         await self._bear(shard)
         self._refuse_unconnected(shard)
         try:
-            ack = await self._link.js.publish(
-                self._subject(shard), data, timeout=self._timeout, headers={"Nats-Msg-Id": dedup}
-            )
+            return await self._link.append(self._subject(shard), data, self._timeout, {"Nats-Msg-Id": dedup})
         except (nats.errors.Error, TimeoutError, OSError) as error:
             self._lineages.pop(shard, None)  # there may be another server, or another stream
             kind = FinalError if getattr(error, "err_code", None) == TOO_LARGE else TransportError
             raise kind(f"the log did not accept the entry: {why(error)}", endpoint=self._stream(shard)) from None
-        return int(ack.seq)
 
     def _refuse_unconnected(self, shard: int) -> None:
         """An entry that waits for a connection could reach a log whose generation nobody has begun."""
@@ -160,14 +159,13 @@ class NatsLog:
         headers = {"Nats-Expected-Last-Subject-Sequence": str(after)}
         subject = f"{self._subject(shard)}.{chain}"
         try:
-            ack = await self._link.js.publish(subject, data, timeout=self._timeout, headers=headers)
+            return await self._link.append(subject, data, self._timeout, headers)
         except errors.APIError as error:
             if error.err_code == WRONG_LAST:
                 raise ConflictError(f"the chain {chain} does not end at {after}", endpoint=subject) from None
             raise TransportError(f"the log did not accept the entry: {error.description}", endpoint=subject) from None
         except (engine("nats").errors.Error, TimeoutError, OSError) as error:
             raise TransportError(f"the log did not accept the entry: {why(error)}", endpoint=subject) from None
-        return int(ack.seq)
 
     async def end_of_chain(self, shard: int, chain: str) -> Entry | None:
         """The last entry of a chain, if the log holds any of it."""
@@ -256,21 +254,31 @@ class NatsLog:
 
     async def tail(self, shard: int, after: int) -> AsyncGenerator[Entry, None]:
         """Live entries as the server republishes them; whatever is missing between two is read."""
-        queue: asyncio.Queue[Entry] = asyncio.Queue(4096)
+        queue: asyncio.Queue[Entry | None] = asyncio.Queue(4096)
         waiting = 0  # bytes
+        loop = asyncio.get_running_loop()
+        heard_at = loop.time()
 
-        async def heard(message: Any) -> None:
-            nonlocal waiting
+        def heard(message: Any) -> None:
+            nonlocal waiting, heard_at
+            heard_at = loop.time()
             entry = Entry(int(message.headers["Nats-Sequence"]), message.data)
             if not queue.full() and waiting < MOST_WAITING_BYTES:  # what does not fit is read again
                 waiting += len(entry.data)
                 queue.put_nowait(entry)
 
-        subscription = await self._link.nc.subscribe(f"{self._live(shard)}.>", cb=heard)
+        def look() -> None:
+            nonlocal looking
+            looking = loop.call_later(LOOK_S, look)
+            if queue.empty() and loop.time() > heard_at + LOOK_S:
+                queue.put_nowait(None)
+
+        subscription = await listen_at_once(self._link.nc, f"{self._live(shard)}.>", heard)
         connected = self._link.reconnects
+        looking = loop.call_later(LOOK_S, look)
         try:
             while True:
-                entry = await _next(queue, 0.25)
+                entry = await queue.get()
                 waiting -= len(entry.data) if entry is not None else 0
                 if self._link.reconnects != connected:  # it may be another log
                     with suppress(TransportError):
@@ -284,6 +292,7 @@ class NatsLog:
                         after = missed.sequence
                         yield missed
         finally:
+            looking.cancel()
             await subscription.unsubscribe()
 
     async def _catch_up(self, shard: int, after: int) -> AsyncGenerator[Entry, None]:
@@ -330,16 +339,6 @@ class NatsLog:
 
     def _live(self, shard: int) -> str:
         return f"{self._link.system}.live.{shard}"
-
-
-async def _next(queue: asyncio.Queue[Entry], timeout: float) -> Entry | None:
-    if not queue.empty():
-        return queue.get_nowait()
-    try:
-        async with asyncio.timeout(timeout):  # wait_for would make a task for each entry
-            return await queue.get()
-    except TimeoutError:
-        return None
 
 
 def _unhex(text: str) -> bytes:

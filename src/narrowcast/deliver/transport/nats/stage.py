@@ -45,10 +45,9 @@ class NatsStage:
         """Put an entry on a pile; its number once it is durable. The same `dedup` soon after gives it again."""
         subject, headers = self._subject(pile), {"Nats-Msg-Id": dedup}
         try:
-            ack = await self._link.js.publish(subject, data, timeout=self._timeout, headers=headers)
+            return await self._link.append(subject, data, self._timeout, headers)
         except (engine("nats").errors.Error, TimeoutError, OSError) as error:
             raise TransportError(f"the stage did not accept the entry: {why(error)}", endpoint=self._stream) from None
-        return int(ack.seq)
 
     async def read(self, pile: str, first: int, *, most: int = 64) -> AsyncGenerator[Entry, None]:
         """The entries of a pile from a number on, in the order in which they were put there."""
