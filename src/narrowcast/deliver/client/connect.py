@@ -21,6 +21,7 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -205,9 +206,7 @@ class Connection:
 
     def _limits(self) -> PublisherSettings:
         """What the log takes, as the server of now has it."""
-        usual, entry = PublisherSettings(), self._backbone.most_bytes - ENTRY_BYTES
-        sizes = {"most_bytes": min(usual.most_bytes, entry * 3 // 4), "most_payload": min(usual.most_payload, entry)}
-        return replace(usual, **sizes)
+        return _limits_of(self._backbone.most_bytes - ENTRY_BYTES)
 
     def _lacks(self, name: str) -> None:
         """Said once: such messages are delivered, but the plan has no channel for them."""
@@ -311,6 +310,12 @@ class Connection:
             await self._backbone.registry.delete(records.named(records.SUBSCRIPTION, subscription.name))
 
 
+@cache
+def _limits_of(entry: int) -> PublisherSettings:
+    usual = PublisherSettings()
+    return replace(usual, most_bytes=min(usual.most_bytes, entry * 3 // 4), most_payload=min(usual.most_payload, entry))
+
+
 def _answer(future: asyncio.Future[Acked], effect: Acked | Unsure | Rejected) -> None:
     """Tell whoever waits for an acknowledgement what came of it."""
     if isinstance(effect, Acked):
@@ -347,7 +352,8 @@ class Subscription(AsyncIterator[MessageBatch]):
         return self
 
     async def __anext__(self) -> MessageBatch:
-        await self.ready()
+        if not self._acknowledged.is_set():
+            await self.ready()
         while True:
             self._pay()
             effect = await self._queue.get()

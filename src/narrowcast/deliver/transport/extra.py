@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -10,6 +11,7 @@ from narrowcast.errors import TransportError
 EXTRA = {"nats": "runtime", "zmq": "runtime", "cyclonedds": "dds", "prometheus_client": "console"}
 
 
+@cache
 def engine(module: str) -> Any:
     """Import part of an engine.
 

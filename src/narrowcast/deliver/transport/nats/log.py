@@ -267,15 +267,16 @@ class NatsLog:
                 waiting += len(entry.data)
                 queue.put_nowait(entry)
 
+        subscription = await listen_at_once(self._link.nc, f"{self._live(shard)}.>", heard)
+        connected = self._link.reconnects
+        looking = loop.call_later(LOOK_S, lambda: look())
+
         def look() -> None:
             nonlocal looking
             looking = loop.call_later(LOOK_S, look)
             if queue.empty() and loop.time() > heard_at + LOOK_S:
                 queue.put_nowait(None)
 
-        subscription = await listen_at_once(self._link.nc, f"{self._live(shard)}.>", heard)
-        connected = self._link.reconnects
-        looking = loop.call_later(LOOK_S, look)
         try:
             while True:
                 entry = await queue.get()
