@@ -6,13 +6,14 @@ import asyncio
 import socket
 import threading
 import time
+from itertools import pairwise
 from typing import Any
 
 from memory import MemoryCarrier, MemoryLog, MemoryNetwork, MemoryRegistry
 from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.coordinator import Coordinator, CoordinatorSettings
 from narrowcast.deliver.parts.edge import Edge
-from narrowcast.deliver.parts.effects import Deliver, Effect, PlanWanted, Subscribed
+from narrowcast.deliver.parts.effects import Deliver, Effect, PlanWanted, Subscribed, Write
 from narrowcast.deliver.parts.events import Publish, Subscribe, Tick
 from narrowcast.deliver.parts.publisher import Publisher
 from narrowcast.deliver.parts.relay import Unopened, glance
@@ -158,6 +159,54 @@ def test_a_part_is_told_that_a_carrier_has_more_but_not_for_ever() -> None:
     begun = next(at for at, busy in told if busy)
     assert all(busy for at, busy in told if begun < at < begun + MOST_BUSY_S - 0.1)
     assert any(not busy for at, busy in told if at > begun)
+
+
+class SlowRegistry(MemoryRegistry):
+    """One that takes its time with every second value; `written` says in what order and when."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds, self.asked, self.written = seconds, 0, list[tuple[float, str, bytes]]()
+
+    async def put(self, key: str, data: bytes, *, revision: int | None = None) -> int:
+        self.asked += 1
+        await asyncio.sleep(self.seconds * (self.asked % 2))
+        self.written.append((time.monotonic(), key, data))
+        return await super().put(key, data, revision=revision)
+
+
+def test_an_edge_with_many_subscriptions_shows_that_it_is_alive_while_it_registers_them() -> None:
+    registry = SlowRegistry(0.1)
+
+    async def run() -> None:
+        edge = Driver(Edge("desk", (0,)), engines(MemoryLog(), registry, MemoryNetwork(), "desk"))
+        await edge.start()
+        for n in range(200):  # one by one they would take 10 s
+            edge.tell(Subscribe(f"s{n}", f"p > {n}"))
+        await until(lambda: len({key for _, key, _ in registry.written}) == 201, 3.0)
+        await asyncio.sleep(2.2)
+        await edge.stop()
+
+    asyncio.run(run())
+    beats = [at for at, key, _ in registry.written if key.startswith(records.NODE)]
+    assert len(beats) >= 3
+    assert max(after - before for before, after in pairwise(beats)) < 1.5
+
+
+def test_values_of_one_key_are_written_in_the_order_asked_for() -> None:
+    registry = SlowRegistry(0.01)
+
+    async def run() -> None:
+        driver = Driver(Edge("desk", (0,)), engines(MemoryLog(), registry, MemoryNetwork(), "desk"))
+        await driver.start()
+        for n in range(100):
+            driver._carry_out(Write(n, f"sub.{n % 3}", b"%d" % n))
+        await until(lambda: len([key for _, key, _ in registry.written if key.startswith("sub.")]) == 100)
+        await driver.stop()
+
+    asyncio.run(run())
+    for k in range(3):
+        assert [int(data) for _, key, data in registry.written if key == f"sub.{k}"] == list(range(k, 100, 3))
 
 
 class StampedLog(MemoryLog):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,40 @@ def test_a_broker_reaches_its_edge_back_through_the_edges_own_link(tmp_path: Pat
         await root.close()
 
     asyncio.run(asyncio.wait_for(run(), 120))
+
+
+def test_frames_that_take_long_to_deal_with_leave_others_their_turn(tmp_path: Path) -> None:
+    async def run() -> tuple[float, list[bool]]:
+        known = brokers(tmp_path, "root")
+        root, edge = ZmqOverlay("root", known, tmp_path, listen=True), ZmqOverlay("edge", known, tmp_path)
+        heard: list[bytes] = []
+        behind: list[bool] = []
+
+        def hear(data: bytes) -> None:
+            heard.append(data)
+            time.sleep(0.01)
+
+        await root.start(hear)
+        await edge.start(lambda data: None)
+        await edge.send(Link("root"), b"first")
+        await until(lambda: len(heard) == 1)
+        for n in range(100):
+            await edge.send(Link("root"), b"%d" % n)
+        longest = 0.0
+        while len(heard) < 101:
+            before = time.monotonic()
+            await asyncio.sleep(0)
+            longest = max(longest, time.monotonic() - before)
+            behind.append(root.behind)
+        await until(lambda: not root.behind)
+        assert heard == [b"first", *(b"%d" % n for n in range(100))]
+        await edge.close()
+        await root.close()
+        return longest, behind
+
+    longest, behind = asyncio.run(asyncio.wait_for(run(), 60))
+    assert longest < 0.3, "a hundred frames at once take a second"
+    assert any(behind)
 
 
 def test_whoever_is_not_on_the_list_is_not_heard_until_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

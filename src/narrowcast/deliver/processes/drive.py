@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from narrowcast.deliver.parts import records
 from narrowcast.deliver.parts.effects import (
     Acked,
     Append,
@@ -69,6 +70,7 @@ TOGETHER = 256  # frames that may share packets
 TURN = 64  # effects carried out before others get their turn
 TURN_S = 0.005  # of entries dealt with before others get theirs
 LATE_S = 0.02  # a tick that comes later than that finds a loop that was busy
+WRITES = 32  # to the registry at once; of one account the gate takes 64 questions at once
 MOST_BUSY_S = 3.0  # for which a part is told so: it must not put off for ever what it puts off then
 
 
@@ -113,6 +115,7 @@ class Driver:
         self._lane: deque[Effect] = deque()
         self._filled, self._room = asyncio.Event(), asyncio.Event()
         self._writes: asyncio.Queue[Write] = asyncio.Queue()
+        self._beats: asyncio.Queue[Write] = asyncio.Queue()  # that we are alive, which waits for nothing else
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._busy_since = float("inf")
@@ -135,7 +138,8 @@ class Driver:
                 carrier.receive_many = self._receive_many
             await carrier.start(self._receive)
         self._spawn(self._run_lane())
-        self._spawn(self._run_writes())
+        self._spawn(self._run_writes(self._writes))
+        self._spawn(self._run_writes(self._beats))
         if self._tail is not None:
             self._spawn(self._run_tail(self._tail))
         self.tell(Tick())
@@ -271,7 +275,7 @@ class Driver:
         if isinstance(effect, Send):
             await self._send([effect, *self._following(Send, TOGETHER)])
         elif isinstance(effect, Write):
-            self._writes.put_nowait(effect)
+            (self._beats if effect.key.startswith(records.NODE) else self._writes).put_nowait(effect)
         elif isinstance(effect, Read):
             self._spawn(self._read(effect))
         elif isinstance(effect, Join):
@@ -408,19 +412,33 @@ class Driver:
 
     # The registry.
 
-    async def _run_writes(self) -> None:
-        """One after the other, so that the last value of a key is the last one asked for."""
+    async def _run_writes(self, waiting: asyncio.Queue[Write]) -> None:
+        """Several at a time, but of each key one after the other: its last value is the last one asked for.
+
+        An edge registers all its subscriptions every few seconds. One by one they take longer than that where the
+        loop is busy, and whoever has just come waits behind them.
+        """
+        held: list[Write] = []  # a second one of a key
         while True:
-            effect = await self._writes.get()
-            try:
-                revision = await self._write(effect)
-            except ConflictError:
-                self.tell(Refused(effect.request))
-            except TransportError as error:
-                self._count("write failed", error)
-                self.tell(Refused(effect.request, stale=False))
-            else:
-                self.tell(Written(effect.request, revision))
+            together: dict[str, Write] = {}
+            while not together or (len(together) < WRITES and not waiting.empty()):
+                effect = held.pop() if held else await waiting.get()
+                if effect.key in together:
+                    held.append(effect)
+                    break
+                together[effect.key] = effect
+            await asyncio.gather(*map(self._write_one, together.values()))
+
+    async def _write_one(self, effect: Write) -> None:
+        try:
+            revision = await self._write(effect)
+        except ConflictError:
+            self.tell(Refused(effect.request))
+        except TransportError as error:
+            self._count("write failed", error)
+            self.tell(Refused(effect.request, stale=False))
+        else:
+            self.tell(Written(effect.request, revision))
 
     async def _write(self, effect: Write) -> int:
         registry = self.engines.registry

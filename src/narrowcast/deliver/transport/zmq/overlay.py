@@ -24,7 +24,7 @@ from narrowcast.errors import TransportError
 
 log = logging.getLogger(__name__)
 WATER = 10_000  # frames that wait at a link, on either side
-BURST = 256
+BURST, BURST_S = 256, 0.005  # frames handed over at once, and for how long, before others get their turn
 KNOCK_S, KNOCK_MOST_S = 0.5, 30.0  # one that was turned away knocks again, ever more rarely
 LOOK = 0.05  # seconds after which sockets are looked at, should a notice have been swallowed
 
@@ -56,8 +56,13 @@ class ZmqOverlay:
         self._router: Any = None
         self._stuck: dict[str, float] = {}
         self._closed = True
-        self.behind = False  # more stands ready than was taken at once
+        self._more: set[Any] = set()  # sockets that had more than was taken at once
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def behind(self) -> bool:
+        """Whether more stands ready than was handed over at once."""
+        return bool(self._more)
 
     async def start(self, receive: Receive) -> None:
         zmq = self._zmq = engine("zmq")
@@ -224,19 +229,26 @@ class ZmqOverlay:
 
     def _take(self, socket: Any) -> None:
         zmq = self._zmq
-        if self._closed:
+        if self._closed or socket.closed:
             return
+        until = self._loop.time() + BURST_S
         for _ in range(BURST):
             try:
                 data = socket.recv_multipart(zmq.DONTWAIT)[-1]
             except zmq.Again:
-                self.behind = False
                 return
             self.counts["frames"] += 1
             self.counts["bytes"] += len(data)
             self._receive(data)
-        self.behind = True
-        self._loop.call_soon(self._take, socket)
+            if self._loop.time() > until:
+                break
+        if socket not in self._more:
+            self._more.add(socket)
+            self._loop.call_soon(self._take_more, socket)
+
+    def _take_more(self, socket: Any) -> None:
+        self._more.discard(socket)
+        self._take(socket)
 
     def _look(self) -> None:
         """Sending may swallow the notice of something to receive: look now and then all the same."""
