@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
@@ -31,8 +32,10 @@ HOSTILE = {
 
 def system_of(rng: Random, n: int, documents: list[str]) -> tuple[list[str], nc.Plan]:
     """Profiles of both notations, at gateways around a ring, and the plan for them."""
-    texts = [random_xml.xpath(rng) for _ in range(n)]
-    texts = list(dict.fromkeys([*texts, "n < 40", "n BETWEEN 20 AND 90 AND xpath_boolean(xml, '//a')"]))
+    found: dict[str, None] = {}
+    while len(found) < n:
+        found[random_xml.xpath(rng)] = None
+    texts = [*found, "n < 40", "n BETWEEN 20 AND 90 AND xpath_boolean(xml, '//a')"]
     ring = nc.Topology([(i, (i + 1) % GATEWAYS) for i in range(GATEWAYS)], names=[f"g{i}" for i in range(GATEWAYS)])
     clients = [(k, k % GATEWAYS) for k in range(len(texts))]
     window = pa.table({"xml": documents[:100], "n": list(range(len(documents[:100])))})
@@ -96,10 +99,10 @@ def trial(n_profiles: int, n_documents: int, step: int, seconds: float) -> None:
                 for each, want, got in zip(taken, expected, found, strict=True)
                 if want
             ]
+            places = sorted(n for want in expected for n in want)
             async with asyncio.timeout(seconds):
                 for at in range(0, n_documents, step):
-                    due = sum(n < at - AHEAD * step for want in expected for n in want)
-                    while sum(map(len, found)) < due:
+                    while sum(map(len, found)) < bisect_left(places, at - AHEAD * step):
                         await asyncio.sleep(0.01)
                     await publisher.publish(rows[at : at + step])
                 await asyncio.gather(*waiting)

@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 Axis = Literal["child", "descendant"]
@@ -124,7 +123,6 @@ def elements(condition: Condition) -> Iterator[Element]:
             yield from elements(part)
 
 
-@lru_cache(maxsize=65_536)
 def needed_labels(pattern: Has) -> frozenset[str]:
     """Names that every document satisfying the pattern has: a quick test before the exact one."""
     needed = {pattern.element.label} - {None}

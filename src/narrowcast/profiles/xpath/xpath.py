@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from narrowcast.profiles.xpath.cover import implies, may_overlap
@@ -33,6 +33,10 @@ class XPath:
 
     text: str
     pattern: Has
+    labels: frozenset[str] = field(init=False, repr=False)  # without which nothing is found
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", needed_labels(self.pattern))
 
     @classmethod
     def parse(cls, text: str, namespaces: Mapping[str, str] | None = None) -> XPath:
@@ -61,7 +65,7 @@ class XPath:
     def is_in(self, text: str) -> bool:
         """Whether a text is a document that matches: what is no document, or is refused, has nothing in it."""
         document = seen_document(text)
-        return needed_labels(self.pattern) <= document.names and satisfied(self.pattern, document)
+        return self.labels <= document.names and satisfied(self.pattern, document)
 
     def covers(self, other: XPath) -> bool:
         """True proves that every document matching the other matches this; False also means unknown."""
