@@ -30,6 +30,7 @@ def test_two_plans_of_any_kind_are_compared(kind: str, tmp_path: Path, capsys: A
     shown = capsys.readouterr().out
     assert "Migration in" in shown
     assert "has it at every step" in shown
+    assert "eceiver" not in shown + str([*found]), "one word for who receives"
 
 
 def test_the_new_plan_can_be_written_with_the_old_numbers(tmp_path: Path, capsys: Any) -> None:

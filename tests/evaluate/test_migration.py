@@ -128,7 +128,7 @@ def test_nobody_is_uncovered_at_any_step_between_channels_and_hybrids(seed: int,
 @given(SEEDS, st.sampled_from([1.0, 3.0]), st.sampled_from([1.0, 2.0]))
 def test_no_receiver_joins_faster_than_it_may(seed: int, total: float, each: float) -> None:
     old, new = drifted(seed)
-    for step in diff(old, new, join_rate=total, receiver_join_rate=each).steps:
+    for step in diff(old, new, join_rate=total, subscriber_join_rate=each).steps:
         told = Counter(need.who for need in (*step.do, *step.undo) if need.verb == "join")
         assert all(n <= each * step.lasts_s for n in told.values())
         assert sum(told.values()) <= total * step.lasts_s

@@ -31,6 +31,8 @@ CLOSED = {
 }  # fmt: skip
 # What a plan of a kind sends: one, and several.
 CONTENT = {"queries": ("query", "queries"), "filters": ("leaf", "leaves"), "semantic": ("gateway", "gateways")}
+# Who joins: one, and several.
+WHO = {"semantic": ("gateway", "gateways")}
 
 
 def diff(
@@ -73,7 +75,7 @@ def diff(
         if faults:
             raise PlanError(f"{folder} is unsound: {faults[0]} (see narrowcast check {folder})")
     with notes.status("comparing"):
-        found = compare(*plans, join_rate=join_rate, receiver_join_rate=subscriber_join_rate, drain_s=drain_s)
+        found = compare(*plans, join_rate=join_rate, subscriber_join_rate=subscriber_join_rate, drain_s=drain_s)
     if out is not None:
         write_tables(certify(found.new), out)
     if json:
@@ -88,12 +90,13 @@ def _show(found: Migration, top: int) -> None:
     joins, leaves = found.counts()
     moved = [move for move in found.moves if move.before is not None and move.after is not None]
     started, ended = (sum(getattr(m, end) is None for m in found.moves) for end in ("before", "after"))
-    receivers = joins | leaves
+    joining = joins | leaves
     what, several = CONTENT.get(found.new.kind, ("flow", "flows"))
+    one, all_of_them = WHO.get(found.new.kind, ("subscriber", "subscribers"))
     output.print(f"[bold]{_headline(found)}[/]")
     output.print(
         f"{len(moved):,} of {len(found.after.place):,} {several} move, {started:,} start, {ended:,} end; "
-        f"{sum(joins.values()):,} joins and {sum(leaves.values()):,} leaves at {len(receivers):,} receivers"
+        f"{sum(joins.values()):,} joins and {sum(leaves.values()):,} leaves at {len(joining):,} {all_of_them}"
     )
     _show_filters(found)
     if found.moves:
@@ -103,11 +106,12 @@ def _show(found: Migration, top: int) -> None:
         ]
         columns = (what, "rate", "from", "to")
         output.print(table(f"Moves ({len(rows):,} of {len(found.moves):,})", columns, rows, numbers=("rate",)))
-    if receivers:
-        most = sorted(receivers, key=lambda who: (-joins[who] - leaves[who], who))[:top]
+    if joining:
+        most = sorted(joining, key=lambda who: (-joins[who] - leaves[who], who))[:top]
         counts = [(escape(who), joins[who], leaves[who], found.peak_joins.get(who, 0)) for who in most]
-        columns = ("receiver", "joins", "leaves", "most at once")
-        output.print(table(f"Receivers ({len(counts):,} of {len(receivers):,})", columns, counts, numbers=columns[1:]))
+        columns = (one, "joins", "leaves", "most at once")
+        title = f"{all_of_them.capitalize()} ({len(counts):,} of {len(joining):,})"
+        output.print(table(title, columns, counts, numbers=columns[1:]))
     if not found.steps:
         output.print("Nothing has to be done.")
         return
@@ -126,7 +130,7 @@ def _warn(found: Migration) -> None:
     allowed = int(limits.get("joins_per_subscriber") or limits.get("joins_per_user") or LINUX_JOINS)
     many = [who for who, n in found.peak_joins.items() if n > allowed]
     if many:
-        output.print(f"[yellow]{len(many):,} receivers are in more than {allowed} groups for a while[/]")
+        output.print(f"[yellow]{len(many):,} subscribers are in more than {allowed} groups for a while[/]")
 
 
 def _headline(found: Migration) -> str:

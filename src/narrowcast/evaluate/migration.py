@@ -67,14 +67,14 @@ class Migration:
         return max((step.at_s + step.lasts_s for step in self.steps), default=0.0)
 
     def counts(self, verb: str = "join") -> tuple[Counter[str], Counter[str]]:
-        """How often each receiver does this, and takes it back."""
+        """How often each subscriber does this, and takes it back."""
         done = Counter(need.who for step in self.steps for need in step.do if need.verb == verb)
         undone = Counter(need.who for step in self.steps for need in step.undo if need.verb == verb)
         return done, undone
 
     @property
     def peak_joins(self) -> Mapping[str, int]:
-        """The most that each receiver is joined to at any time: old and new together."""
+        """The most that each subscriber is joined to at any time: old and new together."""
         both = {need for need in self.before.needs | self.after.needs if need.verb == "join"}
         return Counter(need.who for need in both)
 
@@ -87,14 +87,14 @@ class Migration:
     def as_dict(self, most: int | None = None) -> dict[str, Any]:
         """For programs; of long lists the first `most`."""
         joins, leaves = self.counts()
-        receivers = sorted(joins | leaves, key=lambda who: (-joins[who] - leaves[who], who))
+        subscribers = sorted(joins | leaves, key=lambda who: (-joins[who] - leaves[who], who))
         return {
             "moved": [move._asdict() for move in self.moves[:most]],
             "n_moved": len(self.moves),
             "joins": sum(joins.values()),
             "leaves": sum(leaves.values()),
-            "receivers": [{"who": w, "joins": joins[w], "leaves": leaves[w]} for w in receivers[:most]],
-            "n_receivers": len(receivers),
+            "subscribers": [{"who": w, "joins": joins[w], "leaves": leaves[w]} for w in subscribers[:most]],
+            "n_subscribers": len(subscribers),
             "cost": {name: {"before": a, "after": b} for name, (a, b) in self.cost.items()},
             "seconds": self.seconds,
             "most_joins_at_once": max(self.peak_joins.values(), default=0),
@@ -108,17 +108,17 @@ def migrate(
     ways_of: Callable[[Tables], Ways],
     *,
     join_rate: float | None = None,
-    receiver_join_rate: float | None = None,
+    subscriber_join_rate: float | None = None,
     drain_s: float = 1.0,
 ) -> Migration:
     """The ordered way from one plan to another of the same kind, whose ways `ways_of` reads; see `narrowcast.diff`."""
-    for name, value in (("join_rate", join_rate), ("receiver_join_rate", receiver_join_rate)):
+    for name, value in (("join_rate", join_rate), ("subscriber_join_rate", subscriber_join_rate)):
         if value is not None and not value > 0:
             raise InputError(f"{name} must be above 0, got {value}", name=name, got=value)
     if not drain_s >= 0:
         raise InputError(f"drain_s must be zero or more, got {drain_s}", name="drain_s", got=drain_s)
     before, after = ways_of(old), ways_of(new)
-    pace = _Pace(join_rate, receiver_join_rate)
+    pace = _Pace(join_rate, subscriber_join_rate)
     return Migration(old, new, before, after, tuple(_timed(_steps(new, before, after, pace, drain_s))))
 
 
@@ -166,7 +166,7 @@ def _sorted(needs: Iterable[Need]) -> list[Need]:
 
 @dataclass(frozen=True, slots=True)
 class _Pace:
-    """How many joins fit into one slot of time, in all and of each receiver."""
+    """How many joins fit into one slot of time, in all and of each subscriber."""
 
     total: float | None
     each: float | None

@@ -299,7 +299,7 @@ def diff(
     new: Plan | Tables,
     *,
     join_rate: float | None = None,
-    receiver_join_rate: float | None = None,
+    subscriber_join_rate: float | None = None,
     drain_s: float = 1.0,
     renumber: bool = True,
 ) -> Migration:
@@ -308,8 +308,8 @@ def diff(
     Parameters
     ----------
     old, new : the plan in force, and the one to move to
-    join_rate : the most joins and leaves a second of all receivers together, which is what switches bear
-    receiver_join_rate : the most of each receiver
+    join_rate : the most joins and leaves a second of all subscribers together, which is what switches bear
+    subscriber_join_rate : the most of each subscriber
     drain_s : how long anything sent the old way may still be under way, in seconds
     renumber : make the new plan's numbers of groups, sessions and sets agree with the old one's first
 
@@ -341,7 +341,7 @@ def diff(
     with sound_or_refused(before, after):
         after = stage.renumbered(after, before) if renumber else after
         return migrate(
-            before, after, stage.ways, join_rate=join_rate, receiver_join_rate=receiver_join_rate, drain_s=drain_s
+            before, after, stage.ways, join_rate=join_rate, subscriber_join_rate=subscriber_join_rate, drain_s=drain_s
         )
 
 

@@ -1,4 +1,4 @@
-"""`narrowcast calibrate`: what filtering costs a receiver, fitted to measurements."""
+"""`narrowcast calibrate`: what filtering costs a subscriber, fitted to measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from narrowcast.cli.deliver.running import INTERFACE, SYSTEM
 from narrowcast.cli.output import AsJson, output, print_json, progress, table, working
 from narrowcast.errors import InputError
 
-LOOKS = 20  # at each receiver of a running system
+LOOKS = 20  # at each subscriber of a running system
 
 
 def calibrate(
@@ -27,7 +27,7 @@ def calibrate(
         Path | None,
         typer.Option(
             envvar=SYSTEM,
-            help="Watch the receivers of the running system in this folder, 20 measurements long. A table goes first.",
+            help="Watch the subscribers of the running system in this folder, 20 measurements. A table goes first.",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the measurements that were made to this CSV file.")] = None,
@@ -36,9 +36,9 @@ def calibrate(
 ) -> None:
     """Fit alpha and beta, the prices of looking at a message of a group and of a session, to measured CPU.
 
-    Each row: a receiver accepts sessions of rate `accepted` and discards others of rate `discarded` from the same
+    Each row: a subscriber accepts sessions of rate `accepted` and discards others of rate `discarded` from the same
     group, with `h` messages per packet, and spends `cpu`. Rows must differ in their mix to tell alpha from beta.
-    Without a table a receiver is started here and its CPU measured under several mixes of multicast.
+    Without a table a subscriber is started here and its CPU measured under several mixes of multicast.
 
     With --system the edges of a running system are watched: what they take of their groups, what they pass by, and
     their CPU. Prices that fit go to prices.json in its folder, where `adapt` finds them for its next plan; a fit that
@@ -115,7 +115,7 @@ def _watched(system: Path, seconds: float) -> Any:
         finally:
             await base.close()
 
-    with working("watching the receivers"):
+    with working("watching the subscribers"):
         return asyncio.run(run())
 
 
@@ -127,7 +127,7 @@ def _write(rows: Any, out: Path) -> None:
 
 
 def _measured(seconds: float, interface: str, out: Path | None) -> Any:
-    """The CPU of a receiver on this machine, as the table that a user would bring."""
+    """The CPU of a subscriber on this machine, as the table that a user would bring."""
     import pyarrow as pa
 
     from narrowcast.deliver.processes.calibration import measure
@@ -138,7 +138,7 @@ def _measured(seconds: float, interface: str, out: Path | None) -> Any:
     problems = list(check_engines(embedded=False, multicast=True))
     refuse(problems or list(check_multicast(settings, None)))
     with progress() as bar:
-        task = bar.add_task("measuring a receiver", total=None)
+        task = bar.add_task("measuring a subscriber", total=None)
         found = measure(
             settings, seconds=seconds, progress=lambda done, total: bar.update(task, completed=done, total=total)
         )

@@ -44,9 +44,9 @@ class Aggregation:
 
 
 def calibrate(accepted: ArrayLike, discarded: ArrayLike, cpu: ArrayLike, h: ArrayLike = 1.0) -> Aggregation:
-    """Fit α(h) and β(h) to a receiver's measured CPU, by least squares without negative prices.
+    """Fit α(h) and β(h) to a subscriber's measured CPU, by least squares without negative prices.
 
-    In each measurement a receiver accepts sessions of rate `accepted` (θ1) and discards others of
+    In each measurement a subscriber accepts sessions of rate `accepted` (θ1) and discards others of
     rate `discarded` (θ2) from the same group: cpu ∝ (θ1 + θ2)·α(h) + θ1·β(h). First α and β are
     fitted for each h, then their two parts over h; with one h all goes into α0 and β0. `residual` is
     the root mean square of what the fit leaves, relative to the mean cpu.
@@ -72,7 +72,7 @@ def calibrate(accepted: ArrayLike, discarded: ArrayLike, cpu: ArrayLike, h: Arra
 
 @dataclass(frozen=True, slots=True)
 class RunningPrices:
-    """α and β in CPU seconds of a receiver per message, at the `h` messages per packet that a running system had.
+    """α and β in CPU seconds of a subscriber per message, at the `h` messages per packet that a running system had.
 
     `unexplained`: the share of the variance of CPU that the fit leaves on samples that it was not made from.
     `errors` are the standard errors of α and β.
@@ -92,12 +92,12 @@ def calibrate_running(
     accepted_packets: ArrayLike,
     discarded_packets: ArrayLike,
     cpu: ArrayLike,
-    receivers: Sequence[str],
+    subscribers: Sequence[str],
 ) -> RunningPrices:
-    """Fit α and β to what receivers of a running system took, passed by and spent (Tock et al., §3.2, §5.2).
+    """Fit α and β to what subscribers of a running system took, passed by and spent (Tock et al., §3.2, §5.2).
 
-    Each sample is one receiver over a while: rates of messages, and of the packets they came in, and `cpu`. Both have
-    a price in a group and one more in a session; whatever else a receiver spends is its own constant. Raises
+    Each sample is one subscriber over a while: rates of messages, and of the packets they came in, and `cpu`. Both have
+    a price in a group and one more in a session; whatever else a subscriber spends is its own constant. Raises
     InputError where the fit is none: too few samples, CPU that does not follow the traffic, or traffic that varied too
     little to tell α from β.
 
@@ -114,13 +114,13 @@ def calibrate_running(
         raise InputError(
             f"samples must be at least {LEAST_SAMPLES}, got {theta1.size}", name="samples", hint="watch for longer"
         )
-    whose = np.unique(np.asarray(receivers), return_inverse=True)[1]
+    whose = np.unique(np.asarray(subscribers), return_inverse=True)[1]
     design = _from_mean(np.column_stack([theta1 + theta2, packets1 + packets2, theta1, packets1]), whose)
     spent = _from_mean(load[:, None], whose)[:, 0]
     unexplained = _left_on_others(design, spent)
     if not unexplained <= MOST_UNEXPLAINED:
         raise InputError(
-            f"the CPU of receivers must follow their traffic, but {min(unexplained, 1):.0%} of it is unexplained",
+            f"the CPU of subscribers must follow their traffic, but {min(unexplained, 1):.0%} of it is unexplained",
             name="cpu",
             hint="watch for longer, under traffic that varies, on hosts that do little else",
         )
@@ -130,9 +130,9 @@ def calibrate_running(
     errors = _errors(design, spent - design @ part, theta1.size - 4 - int(whose.max()) - 1, h)
     if max(errors) > MOST_ERROR * (alpha + beta):
         raise InputError(
-            "traffic must vary to tell alpha from beta, but receivers took much the same share of it all the time",
+            "traffic must vary to tell alpha from beta, but subscribers took much the same share of it all the time",
             name="accepted",
-            hint="watch for longer, or more receivers that take different sessions of a group",
+            hint="watch for longer, or more subscribers that take different sessions of a group",
         )
     return RunningPrices(alpha, beta, h, unexplained, errors, theta1.size)
 
@@ -156,7 +156,7 @@ def _errors(design: Floats, left: Floats, free: int, h: float) -> tuple[float, f
 
 
 def _from_mean(values: Floats, whose: Ints) -> Floats:
-    """Less the mean of each receiver."""
+    """Less the mean of each subscriber."""
     count = np.bincount(whose)
     means = np.column_stack([np.bincount(whose, column) / count for column in values.T])
     found: Floats = values - means[whose]
