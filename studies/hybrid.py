@@ -50,7 +50,7 @@ def _base(quick: bool, **values: Any) -> list[Point]:
     return [{**given, "seed": seed} for seed in range(min(seeds, given.pop("seeds", seeds)))]
 
 
-def _percent(interest: Interest, point: Point, **options: Any) -> tuple[float, float, float]:
+def percent(interest: Interest, point: Point, **options: Any) -> tuple[float, float, float]:
     """(% of perfect multicast, unicast share, pairs by unicast); not a number where no such plan is found."""
     try:
         plan = channels.hybrid(interest, point["groups"], seed=point["seed"], **options)
@@ -73,7 +73,7 @@ def _points_4(quick: bool) -> Sequence[Point]:
 def _run_4(point: Point) -> Rows:
     interest = workload(point["workload"].removesuffix(", 100 groups"), point["seed"], point["scale"])
     return [
-        {**point, "channelizer": c, "percent": _percent(interest, point, channelizer=c, unicast="none")[0]}
+        {**point, "channelizer": c, "percent": percent(interest, point, channelizer=c, unicast="none")[0]}
         for c in (("bmd", "random") if point["workload"] == LARGE else CHANNELIZERS)
     ]
 
@@ -122,8 +122,8 @@ def run_share(point: Point) -> Rows:
     free = _without_cap(interest, point)
     rows = []
     for share in point["shares"]:
-        capped = {name: _percent(interest, point, unicast=name, cap=share) for name in (*HEURISTICS, "search")}
-        capped["heaviest-user, forced"] = _forced(interest, point, share)
+        capped = {name: percent(interest, point, unicast=name, cap=share) for name in (*HEURISTICS, "search")}
+        capped["heaviest-user, forced"] = forced(interest, point, share)
         given = {"workload": point["workload"], "seed": point["seed"], "share": share}
         rows += [{**given, "heuristic": name, "percent": found[0], "unicast_share": found[1], "pairs": found[2]}
                  for name, found in (capped | free).items()]  # fmt: skip
@@ -137,15 +137,15 @@ def _without_cap(interest: Interest, point: Point) -> dict[str, tuple[float, flo
     saved = _one_flow_per_group(interest, point["groups"])
     unknown = float("nan")
     return {
-        "multicast only": (_percent(interest, point, unicast="none")[0], 0.0, 0.0),
+        "multicast only": (percent(interest, point, unicast="none")[0], 0.0, 0.0),
         "search, no cap": (ours.percent_of_perfect, ours.unicast_share, float(len(ours.unicast[0]))),
-        "greedy-user, no cap": _percent(interest, point, unicast="greedy-user"),
+        "greedy-user, no cap": percent(interest, point, unicast="greedy-user"),
         "unicast only": (100 * unicast / ours.cost.perfect, 1.0, float(interest.users.size)),
         "one flow per group": (100 * (unicast - saved) / ours.cost.perfect, unknown, unknown),
     }
 
 
-def _forced(interest: Interest, point: Point, share: float) -> tuple[float, float, float]:
+def forced(interest: Interest, point: Point, share: float) -> tuple[float, float, float]:
     """Heaviest-user as published: users move until the share is used up, at least one, whether it saves or not."""
     plan = channels.hybrid(interest, point["groups"], unicast="none", seed=point["seed"])
     rate, group = interest.rates[interest.flow_of_pair], plan.group_of_flow[interest.flow_of_pair]
@@ -278,7 +278,7 @@ def _points_6(quick: bool) -> Sequence[Point]:
 
 def _run_6(point: Point) -> Rows:
     interest = workload(point["workload"], point["seed"], point["scale"])
-    return [{**point, "share": s, "percent": _percent(interest, point, unicast="lightest-flow", cap=s)[0]}
+    return [{**point, "share": s, "percent": percent(interest, point, unicast="lightest-flow", cap=s)[0]}
             for s in (0.0, *SHARES)]  # fmt: skip
 
 
@@ -316,7 +316,7 @@ def _points_7(quick: bool) -> Sequence[Point]:
 
 def _run_7(point: Point) -> Rows:
     interest = workloads.market(point["flows"], 10, point["users"], 4, 0.01, point["seed"])
-    return [{**point, "heuristic": h, "percent": _percent(interest, point, unicast=h, cap=point["share"])[0]}
+    return [{**point, "heuristic": h, "percent": percent(interest, point, unicast=h, cap=point["share"])[0]}
             for h in (*HEURISTICS, "search")]  # fmt: skip
 
 
@@ -352,11 +352,11 @@ def _points_small(quick: bool) -> Sequence[Point]:
 def _run_small(point: Point) -> Rows:
     interest = workloads.market(point["flows"], 10, point["users"], 4, 0.2, point["seed"])
     rows = [{**point, "what": "channelizer", "name": c,
-             "percent": _percent(interest, point, channelizer=c, unicast="none")[0]}
+             "percent": percent(interest, point, channelizer=c, unicast="none")[0]}
             for c in CHANNELIZERS]  # fmt: skip
     tiny = workloads.market(TINY["flows"], 3, TINY["users"], 2, 0.3, point["seed"])
     rows += [{**point, "what": "tiny", "name": c,
-              "percent": _percent(tiny, {**point, **TINY}, channelizer=c, unicast="none")[0]}
+              "percent": percent(tiny, {**point, **TINY}, channelizer=c, unicast="none")[0]}
              for c in ("kmeans", "random", "interior-point")]  # fmt: skip
     found = {u: channels.hybrid(interest, point["groups"], unicast=u, cap=None if u == "reverse" else 0.3,
                                 seed=point["seed"]) for u in LEFT_OUT}  # fmt: skip
