@@ -1,6 +1,7 @@
 """The query service at size: 10,000 range queries over 10 million rows on 50 channels, 1 % of the queries new a period.
 
-    python benchmarks/speed/query_service.py [--queries 10000] [--rows 10000000] [--periods 3] [--check 1.0]
+    python benchmarks/speed/query_service.py [--queries 10000] [--rows 10000000] [--periods 3] > found.jsonl
+    python benchmarks/speed/query_service.py --table found.jsonl      # the same as Markdown, for the docs
 
 Each period is one scan of the table. Every client's answers are put together from the messages of its channels and
 compared with what each query gets alone: as many rows, and the same ones by a sum of digests. Beside the time of a
@@ -128,9 +129,26 @@ def main() -> dict[str, Any]:
     given.add_argument("--periods", type=int, default=3)
     given.add_argument("--channels", type=int, default=50)
     given.add_argument("--memory", default="2g")
+    given.add_argument("--table", type=Path, help="print the periods in this file as Markdown, and run nothing")
     options = given.parse_args()
+    if options.table is not None:
+        print(markdown([json.loads(line) for line in options.table.read_text().splitlines()]))
+        return {}
     with tempfile.TemporaryDirectory() as place:
         return run(Path(place), options)
+
+
+def markdown(periods: list[dict[str, Any]]) -> str:
+    """What a reader of the documentation wants of each period."""
+    heads = ("period", "queries, new", "merged", "rows sent", "takes", "of it scan", "of it plan", "clients told of "
+             "other channels", "plan cost, of planned anew", "planning anew")  # fmt: skip
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for each in periods:
+        cells = (each["period"], f"{each['queries']:,}, {each['new']:,}", f"{each['sets']:,}", f"{each['rows']:,}",
+                 *(f"{each[name]:.1f} s" for name in ("period_s", "scan_s", "follow_s")), each["retuned"],
+                 f"{each['cost_to_anew']:.4f}", f"{each['anew_s']:.1f} s")  # fmt: skip
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
 
 
 def run(folder: Path, options: Any) -> dict[str, Any]:
