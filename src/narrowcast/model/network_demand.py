@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,9 @@ from narrowcast.errors import InputError
 from narrowcast.model.arrays import Bools, Floats, Ints, amounts, frozen, indices
 from narrowcast.model.interest import Interest
 from narrowcast.model.topology import Topology
+
+if TYPE_CHECKING:
+    from narrowcast.plans.network.queries import AskedQueries
 
 #: CPU seconds that a receiver spends on a message at its session filter, and at its flow filter.
 ALPHA = BETA = 2e-6
@@ -61,6 +64,8 @@ class NetworkDemand:
     key: tuple[str, ...] = ()
     inputs: Mapping[str, str] = field(default_factory=dict)
     folder: Path | None = None
+    queries: AskedQueries | None = None
+    """Queries over a table; once it is decided which are merged, the last flows are the answers of their sets."""
 
     def __post_init__(self) -> None:
         n_sites, n_hosts, n_flows = len(self.sites), len(self.hosts), self.interest.n_flows

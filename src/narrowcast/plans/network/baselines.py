@@ -116,7 +116,7 @@ def _flooding(problem: NetworkProblem, backbone: BackboneTrees) -> float:
     for site in problem.sites:
         able = site.can[site.host]
         lone = ~able[site.user]
-        total += site.send * float(site.rates[site.flow[lone]].sum())
+        total += site.send * float(site.rates[site.flow[lone]].sum()) + float(problem.extraction[site.index])
         if able.any():
             total += (site.alpha + site.beta) * rate * int(able.sum()) + site.send * rate + site.group
     return total

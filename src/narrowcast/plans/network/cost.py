@@ -53,7 +53,8 @@ def site_costs(problem: NetworkProblem, made: Decisions) -> Floats:
     rows = []
     for site, plan in zip(problem.sites, made.sites, strict=True):
         t = site_terms(site, plan)
-        rows.append((site.alpha * t["c1"], site.beta * t["c2"], site.send * t["copies"], site.group * t["groups"]))
+        filtering = site.beta * t["c2"] + float(problem.extraction[site.index])
+        rows.append((site.alpha * t["c1"], filtering, site.send * t["copies"], site.group * t["groups"]))
     return np.array(rows)
 
 

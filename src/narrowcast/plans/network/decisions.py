@@ -13,6 +13,7 @@ from narrowcast.model.arrays import Bools, Floats, Ints
 from narrowcast.model.network_demand import NetworkDemand
 from narrowcast.network.paths import Paths, shortest_paths
 from narrowcast.plans.network.prices import GB, HOUR, MILLION, NetworkPrices
+from narrowcast.plans.network.queries import thrown_away
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +120,11 @@ class NetworkProblem:
         far = self.wanted.copy()
         far[np.arange(far.shape[0]), self.demand.source] = False
         return far
+
+    @cached_property
+    def extraction(self) -> Floats:
+        """Of each site, what its clients spend in an hour on rows of merged answers that they throw away."""
+        return thrown_away(self.demand) * self.demand.beta * self.prices.price_cpu
 
     @cached_property
     def sites(self) -> tuple[Site, ...]:

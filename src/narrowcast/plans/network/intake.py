@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,16 @@ from narrowcast.model.network_demand import ALPHA, BETA, NO_LIMIT, SIZE, Network
 from narrowcast.model.quarantine import Quarantine, Sieve
 from narrowcast.model.tables import find_table, read_table
 from narrowcast.model.topology import Topology
+from narrowcast.plans.network.queries import AskedQueries
+from narrowcast.plans.queries.intake import check_bounded, measured_grid, read_queries, shared_attributes
+from narrowcast.plans.queries.ranges import range_boxes
+from narrowcast.plans.queries.result import QueryDemand
+from narrowcast.plans.queries.service.answers import Query
+from narrowcast.plans.queries.sizes import Area
 
 TABLES = ("sites", "hosts", "topology", "subscriptions", "sources")
 COST = 0.02  # per GB, of a link that has none
+ANSWERS = "answers"  # what stands for the table of the queries among the sources
 
 
 def read_network(
@@ -31,8 +40,10 @@ def read_network(
     ----------
     folder : tables sites (site, gateway, groups, sessions, [joins_per_host], [alpha], [beta], [lan_delay]), hosts
         (host, site, [multicast]), topology (u, v, [cost], [delay], [capacity]), subscriptions (subscriber, host,
-        [latency_bound]), sources (flow, site), and optionally nodes (node, [can_filter])
-    demand : who wants what, or a folder with flows and interest; by default they are in the same folder
+        [latency_bound]), sources (flow, site), and optionally nodes (node, [can_filter]) and queries (query, client,
+        profile, [every]), over a table that is where sources say of the flow `answers`
+    demand : who wants what, or a folder with flows and interest, and the grid of the table that queries ask; by
+        default they are in the same folder
     aside : where bad rows go
 
     Raises
@@ -48,13 +59,19 @@ def read_network(
     topology, capacity = _links(paths["topology"], names, aside)
     sites, columns = _sites(paths["sites"], names, aside)
     hosts, host_site, multicast = _hosts(paths["hosts"], sites, aside)
-    interest, host, bound = _people(paths["subscriptions"], wants, hosts, aside)
+    asked = find_table(place, "queries")
+    queries = [] if asked is None else read_queries(asked, aside)
+    if asked is not None and not queries:
+        raise InputError(f"{asked}: no valid row: {aside.rows[-1][2] if aside.rows else 'the table is empty'}")
+    interest, host, bound = _people(paths["subscriptions"], wants, hosts, aside, [query.client for query in queries])
     source = _sources(paths["sources"], interest, sites, aside)
+    paths |= {} if asked is None else {"queries": asked}
     inputs = {**wants.inputs, **{name: fingerprint(path) for name, path in paths.items()}}
     return NetworkDemand(
         topology, interest, sites=tuple(sites), hosts=tuple(hosts), host_site=host_site, multicast=multicast, host=host,
         bound=bound, source=source, size=_sizes(wants, interest), capacity=capacity, can_filter=can_filter,
-        key=wants.key, inputs=inputs, folder=place, **columns,
+        key=wants.key, inputs=inputs, folder=place, queries=_queries(queries, paths["sources"], wants.folder or place),
+        **columns,
     )  # fmt: skip
 
 
@@ -167,8 +184,10 @@ def _hosts(path: Path, sites: list[str], aside: Quarantine) -> tuple[list[str], 
     return host.filter(sieve.good).to_pylist(), site[sieve.good], _flags(table, "multicast")[sieve.good]
 
 
-def _people(path: Path, wants: Demand, hosts: list[str], aside: Quarantine) -> tuple[Interest, Ints, Floats]:
-    """The interest of those who have a host, their hosts, and the tightest bound of each."""
+def _people(
+    path: Path, wants: Demand, hosts: list[str], aside: Quarantine, clients: Sequence[str]
+) -> tuple[Interest, Ints, Floats]:
+    """The interest with clients of queries among its users, the host of each, and the tightest bound."""
     table = read_table(path, name="subscriptions", columns=("subscriber", "host"))
     sieve = Sieve(path, table.num_rows, aside)
     who = texts_in(table["subscriber"])
@@ -185,7 +204,7 @@ def _people(path: Path, wants: Demand, hosts: list[str], aside: Quarantine) -> t
             continue
         least[name] = min(least.get(name, np.inf), float(bound[at]))
     interest = wants.interest
-    names = interest.user_names or tuple(map(str, range(interest.n_users)))
+    names = tuple(dict.fromkeys([*(interest.user_names or map(str, range(interest.n_users))), *clients]))
     lost = [name for name in names if name not in place]
     if lost:
         raise InputError(
@@ -193,6 +212,8 @@ def _people(path: Path, wants: Demand, hosts: list[str], aside: Quarantine) -> t
             name="host",
             hint="every subscriber of the interest table needs a row with a host of the hosts table",
         )
+    if len(names) > interest.n_users:
+        interest = replace(interest, n_users=len(names), user_names=names)
     return interest, np.array([place[name] for name in names], np.int64), np.array([least[name] for name in names])
 
 
@@ -216,6 +237,26 @@ def _sources(path: Path, interest: Interest, sites: list[str], aside: Quarantine
             name="sources",
         )
     return np.where(at >= 0, np.append(site[sieve.good], 0)[at], 0).astype(np.int64)
+
+
+def _queries(queries: list[Query], sources: Path, measured: Path) -> AskedQueries | None:
+    """The queries as boxes, their sizes from the grid that measure counted, else by area."""
+    if not queries:
+        return None
+    along = shared_attributes(queries)
+    boxes = range_boxes([query.profile for query in queries], along)
+    grid = (measured / "grid.parquet").is_file()
+    if not grid:
+        check_bounded(queries, boxes, along)
+    table = read_table(sources, name="sources", columns=("flow", "site"))
+    rows = zip(texts_in(table["flow"]).to_pylist(), texts_in(table["site"]).to_pylist(), strict=True)
+    site = next((site for flow, site in rows if flow == ANSWERS and site is not None), None)
+    if site is None:
+        hint = f"add a row with flow {ANSWERS} and the site of the table"
+        raise InputError(f"{sources}: no site where the table is that queries ask", name="sources", hint=hint)
+    asked = QueryDemand(boxes, along, tuple(q.query for q in queries), tuple(q.client for q in queries))
+    size = measured_grid(measured, along) if grid else Area()
+    return AskedQueries(asked, site, np.array([query.every for query in queries], np.int64), size)
 
 
 def _sizes(wants: Demand, interest: Interest) -> Floats:

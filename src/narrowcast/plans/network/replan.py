@@ -108,7 +108,7 @@ def moved(base: NetworkDemand, interest: Interest) -> NetworkDemand:
     mean = float(base.size.mean()) if base.size.size else 100.0
     source = np.where(new, 0, base.source[at]) if base.source.size else np.zeros(len(flows), np.int64)
     size = np.where(new, mean, base.size[at]) if base.size.size else np.full(len(flows), mean)
-    return replace(base, interest=wishes, source=source, size=size)
+    return replace(base, interest=wishes, source=source, size=size, queries=None)  # answers are flows like others
 
 
 continued = ContinuedNetwork.of

@@ -19,6 +19,7 @@ from narrowcast.model.topology import Topology
 from narrowcast.plans.network.cost import TERMS, PricedNetwork, direct_ways, priced, site_costs
 from narrowcast.plans.network.decisions import Decisions, NetworkProblem, SitePlan
 from narrowcast.plans.network.prices import UNITS, NetworkPrices
+from narrowcast.plans.network.queries import queries_in, queries_tables
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,11 +73,12 @@ class NetworkPlan(Plan):
         return dict(self.parameters.get("lower_bounds", {}))
 
     def _to_tables(self) -> Tables:
+        asked, about = queries_tables(self.demand.queries)
         return Tables(
             kind=self.kind,
-            tables=_demand_tables(self.demand) | _decision_tables(self.problem, self.decisions),
+            tables=_demand_tables(self.demand) | _decision_tables(self.problem, self.decisions) | asked,
             cost={"total": self.cost.total, **{name: self.cost.terms[name] for name in TERMS}},
-            parameters=self.parameters,
+            parameters={**self.parameters, **about},
             baselines={name: float(found) for name, found in self.cost.baselines.items()},
             inputs=self.inputs,
             checks=self.checks,
@@ -259,6 +261,7 @@ def _demand_in(tables: Tables) -> NetworkDemand:
         beta=_numbers(s["beta"], np.nan), lan_delay=_numbers(s["lan_delay"], np.nan),
         capacity=_numbers(links["capacity"], np.inf),
         can_filter=t["brokers"]["can_filter"].to_numpy(zero_copy_only=False), key=tables.key, inputs=tables.inputs,
+        queries=queries_in(tables),
     )  # fmt: skip
 
 

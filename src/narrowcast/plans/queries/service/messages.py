@@ -45,6 +45,15 @@ def answer_messages(period: int, answer: Answer, *, tags: bool = False) -> Itera
         yield {**message, "rows": _packed(answer.table.slice(start, step))}
 
 
+def stamped(message: Mapping[str, Any], channel: int, key: Sequence[str]) -> dict[str, Any]:
+    """The message with values of the key attributes that make each channel a flow of its own.
+
+    >>> stamped({CHANNEL: 3}, 3, ["symbol"])
+    {'answer_channel': 3, 'symbol': 'answers 3'}
+    """
+    return {**message, **dict.fromkeys(key, f"answers {channel}")}
+
+
 def end_messages(period: int, sets: Mapping[int, int]) -> Iterator[dict[str, Any]]:
     """For each physical channel, that its period is complete and how many sets it had."""
     for channel, count in sorted(sets.items()):
