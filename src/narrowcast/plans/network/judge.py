@@ -18,6 +18,7 @@ from narrowcast.evaluate.columns import amounts, constant, numbers, places, text
 from narrowcast.evaluate.messages import drawn, wanted_flows
 from narrowcast.model.arrays import Bools, Floats, Ints
 from narrowcast.model.plan import Tables
+from narrowcast.plans.network.judge_answers import TABLES, JudgedAnswers, judged_answers
 
 COLUMNS = {
     "sites": ("site", "gateway", "groups", "sessions", "joins_per_host", "alpha", "beta", "lan_delay"),
@@ -35,8 +36,9 @@ COLUMNS = {
     "flow_session": ("site", "flow", "session"),
     "session_group": ("site", "session", "group"),
     "unicast": ("flow", "subscriber"),
+    **TABLES,
 }
-OPTIONAL = ()
+OPTIONAL = tuple(TABLES)
 BOUNDED = "total"
 SHOWN = 5  # faults of one kind that are named
 SLACK = 1 + 1e-6
@@ -69,6 +71,17 @@ class NetworkRead:
     def limits(self, table: str, column: str) -> Floats:
         found = numbers(self.plan, table, column)
         return np.where(np.isnan(found), np.inf, found)
+
+    @cached_property
+    def answers(self) -> JudgedAnswers | None:
+        return judged_answers(self.plan)
+
+    @cached_property
+    def extraction(self) -> float:
+        """CPU seconds a second that clients spend on rows of merged answers that they throw away."""
+        thrown = [] if self.answers is None else self.answers.thrown
+        beta, site = amounts(self.plan, "sites", "beta"), dict(zip(self.users.to_pylist(), self.user_site, strict=True))
+        return sum(float(beta[site[client]]) * rows_s for client, rows_s in thrown)
 
     @cached_property
     def sites(self) -> Any:
@@ -421,12 +434,19 @@ def _unicast(read: NetworkRead) -> Iterator[str]:
     copy = constant(read.plan, "price_send", 0.0) * SECONDS / 1e6
     way = apart[read.source[flow], read.user_site[user]] * SECONDS / 1e9
     least = float((read.bytes_s[flow] * way).sum() + copy * read.rate[flow].sum())
+    least += constant(read.plan, "price_cpu", 0.0) * read.extraction
     bounded = np.isfinite(read.soonest).any()
     if said < least * (1 - 1e-6) - 1e-12 or (not bounded and said > least * SLACK + 1e-12):
         yield f"its baseline unicast is {said}, it should be {least}"
 
 
-CHECKS = (_nobody_excluded, _budgets, _hosts, _capacity, _latency, _in_vain, _bounds, _unicast)
+def _answers(read: NetworkRead) -> Iterator[str]:
+    """Every query is answered whole by the flow of its set."""
+    if read.answers is not None:
+        yield from read.answers.faults()
+
+
+CHECKS = (_answers, _nobody_excluded, _budgets, _hosts, _capacity, _latency, _in_vain, _bounds, _unicast)
 
 
 def cost(plan: Tables) -> dict[str, float]:
@@ -448,7 +468,7 @@ def cost(plan: Tables) -> dict[str, float]:
     terms = {
         "links": float(amounts(plan, "links", "cost") @ read.load) * SECONDS / 1e9,
         "session_filtering": sum(cpu * alpha[s] * Theta.get((s, g), 0.0) for _, s, g in joined),
-        "flow_filtering": sum(cpu * beta[s] * theta.get((s, l), 0.0) for _, s, l in taken),
+        "flow_filtering": sum(cpu * beta[s] * theta.get((s, l), 0.0) for _, s, l in taken) + cpu * read.extraction,
         "sending": copy * copies,
         "filters": constant(plan, "price_filter", 0.0) * len(read.filters),
         "groups": constant(plan, "price_group", 0.0) * len({(s, g) for (s, _), g in read.group.items()}),
@@ -464,6 +484,7 @@ def checked(plan: Tables) -> tuple[str, ...]:
         "joins per host, and no multicast for hosts without it",
         "capacity of every link",
         "latency bounds end to end",
+        *(["every query lies inside the answer that its client gets"] if "queries" in plan.tables else []),
     )
 
 
