@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 import narrowcast as nc
 from narrowcast.model.network_demand import NetworkDemand
+from narrowcast.plans.network.queries import AskedQueries
+from narrowcast.plans.queries.result import QueryDemand
 
 
 def small_network(seed: int, sites: int = 3, flows: int = 4) -> NetworkDemand:
@@ -40,3 +44,18 @@ def small_network(seed: int, sites: int = 3, flows: int = 4) -> NetworkDemand:
         bound=np.where(rng.random(n_users) < 0.2, 60.0, np.inf),
         can_filter=rng.random(n_brokers) < 0.7, key=("symbol",),
     )  # fmt: skip
+
+
+def small_queries(seed: int, queries: int = 5, sites: int = 3, flows: int = 3) -> NetworkDemand:
+    """A small network whose subscribers also ask overlapping ranges of one table."""
+    demand, rng = small_network(seed, sites, flows), np.random.default_rng([seed, 1])
+    n = int(rng.integers(2, queries + 1))
+    low = 30.0 * rng.integers(0, 2, (n, 1)) + rng.uniform(0, 8, (n, 2))
+    boxes = np.stack([low, low + rng.uniform(30, 50, (n, 2))], axis=-1)
+    asked = QueryDemand(
+        boxes, ("x", "y"), tuple(f"q{i}" for i in range(n)),
+        tuple(f"u{u}" for u in rng.integers(demand.interest.n_users, size=n)),
+    )  # fmt: skip
+    every = np.where(rng.random(n) < 0.8, 1, 2)
+    row_bytes = float(rng.choice([0.01, 0.1, 1.0]))
+    return replace(demand, queries=AskedQueries(asked, demand.sites[0], every, period_s=1.0, row_bytes=row_bytes))

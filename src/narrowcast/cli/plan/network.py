@@ -15,7 +15,8 @@ Folder = Annotated[
     Path,
     typer.Argument(
         metavar="FOLDER",
-        help="The tables sites, hosts, topology, subscriptions (with host), sources, [nodes], and flows and interest.",
+        help="The tables sites, hosts, topology, subscriptions (with host), sources, [nodes], [queries], and flows and "
+        "interest.",
     ),
 ]
 
@@ -40,6 +41,12 @@ def network(
     moves: Annotated[
         int | None, typer.Option(min=0, help="With --previous: the most flows that may change their way.")
     ] = None,
+    period: Annotated[
+        float | None, typer.Option(min=0, help="With queries: seconds between their answers. Default: 60.")
+    ] = None,
+    row_bytes: Annotated[
+        float | None, typer.Option(min=0, help="With queries: bytes of a row of their table. Default: 100.")
+    ] = None,
     picture: Picture = None,
     out: Out = None,
     overwrite: Overwrite = False,
@@ -48,7 +55,8 @@ def network(
     json: AsJson = False,
 ) -> None:
     """Plan a whole network in one cost per hour: which channels and trees on the backbone, which brokers filter, and in
-    each site which flows go in which multicast group or by unicast.
+    each site which flows go in which multicast group or by unicast. Of a table queries it decides which are answered
+    together; their answers are flows.
 
     Links cost what the topology's cost column says, per GB. Every plan is checked by code that had no part in
     making it.
@@ -79,7 +87,8 @@ def network(
 
         made = make(
             wanted, channels, filters, price_cpu, price_send, price_filter, price_group, filter_delay, method,
-            seed=seed, time_limit=time_limit, progress=told, previous=old, moves=moves,
+            seed=seed, time_limit=time_limit, progress=told, previous=old, moves=moves, period_s=period,
+            row_bytes=row_bytes,
         )  # fmt: skip
     made = written(made, out, aside, overwrite=overwrite)
     drawn(made, picture)
@@ -87,7 +96,7 @@ def network(
     if json:
         print_json(as_json(made, aside, out, prices=prices.told(), lower_bounds=dict(made.lower_bounds)))
         return
-    wants = wanted.interest
+    wants, asked = wanted.interest, made.demand.queries
     headline = (
         f"[bold]{plural(wanted.n_sites, 'site')}, {plural(wants.n_flows, 'flow')}, "
         f"{plural(wants.n_users, 'subscriber')}:[/] {made.cost.total:,.4g} an hour; "
@@ -97,4 +106,7 @@ def network(
     rows = [(name.replace("_", " "), made.cost.terms[name], f"{value / (made.cost.total or 1):.1%}")
             for name, value in made.cost.terms.items()]  # fmt: skip
     output.print(table("Cost per hour by term", ("term", "cost", "share"), rows, numbers=("cost", "share")))
+    if asked is not None:
+        told_of = plural(len(asked.asked.boxes), "query", "queries")
+        output.print(f"{told_of} in {plural(len(asked.sets), 'set')}, each answered together as a flow")
     output.print(f"Prices: links as the topology says per GB, {prices.told()}", soft_wrap=True)

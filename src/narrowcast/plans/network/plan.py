@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -23,8 +23,10 @@ from narrowcast.plans.network.cost import priced
 from narrowcast.plans.network.decisions import Decisions, NetworkProblem
 from narrowcast.plans.network.intake import read_network
 from narrowcast.plans.network.methods.joint import Timer, improved, stitched
+from narrowcast.plans.network.methods.merging import MergedNetwork, alone, merged_networks, previous_sets
 from narrowcast.plans.network.methods.previous import carried_over, within_moves
 from narrowcast.plans.network.prices import NetworkPrices
+from narrowcast.plans.network.queries import with_answers, without_answers
 from narrowcast.plans.network.result import NetworkPlan
 
 METHODS = ("joint", "stitched")
@@ -55,8 +57,10 @@ def make(
     progress: Callable[[NetworkProgress], None] | None = None,
     previous: NetworkPlan | None = None,
     moves: int | None = None,
+    period_s: float | None = None,
+    row_bytes: float | None = None,
 ) -> NetworkPlan:
-    """Plan sites, backbone, filters and unicast of a network in one cost.
+    """Plan sites, backbone, filters, unicast and merged queries of a network in one cost.
 
     Parameters
     ----------
@@ -72,7 +76,9 @@ def make(
     time_limit : seconds; the best plan so far is returned about then
     progress : told of each piece as it is planned
     previous : the plan that runs: the new one starts from it
-    moves : with `previous`, the most flows that may change their way on the backbone or in a site
+    moves : with `previous`, the most flows that may change their way on the backbone or in a site; queries then stay
+        in the sets that they are in
+    period_s, row_bytes : of a demand with queries, seconds between their answers and bytes of a row; 60 and 100
 
     Returns
     -------
@@ -96,28 +102,49 @@ def make(
     if not (np.isfinite(filter_delay) and filter_delay >= 0):
         raise InputError(f"filter_delay must be zero or more ms, got {filter_delay}", name="filter_delay")
     if method not in METHODS:
-        told = f"method must be one of {', '.join(METHODS)}, got {method!r}"
-        raise InputError(told, name="method", allowed=METHODS, got=method)
+        known = f"method must be one of {', '.join(METHODS)}, got {method!r}"
+        raise InputError(known, name="method", allowed=METHODS, got=method)
     if time_limit is not None and not time_limit > 0:
         raise InputError(f"time_limit must be above 0, got {time_limit}", name="time_limit", got=time_limit)
     if moves is not None and previous is None:
         raise InputError("moves must be left out without a previous plan", name="moves", got=moves)
-    problem = NetworkProblem(given, prices, channels, filters, float(filter_delay))
-    _refuse_hopeless(problem)
-    made, start = _decided(problem, method, seed, Timer(time_limit), progress, previous, moves)
-    return packed(problem, made, start, method, seed)
-
-
-def _decided(
-    problem: NetworkProblem, method: str, seed: int, timer: Timer,
-    progress: Callable[[NetworkProgress], None] | None, previous: NetworkPlan | None, moves: int | None,
-) -> tuple[Decisions, Decisions]:  # fmt: skip
-    began = monotonic()
+    given = _served(without_answers(given), period_s, row_bytes)
+    problem, began = NetworkProblem(given, prices, channels, filters, float(filter_delay)), monotonic()
 
     def told(piece: str, cost: float) -> None:
         if progress is not None:
             progress(NetworkProgress(monotonic() - began, piece, cost))
 
+    def decide(posed: NetworkProblem, timer: Timer) -> tuple[Decisions, Decisions]:
+        _refuse_hopeless(posed)
+        return _decided(posed, method, seed, timer, told, previous, moves)
+
+    timer, queries = Timer(time_limit), given.queries
+    if queries is None:
+        return packed(problem, *decide(problem, timer), method, seed)
+    kept = previous_sets(queries, previous.demand) if previous is not None else None
+    sets = alone(problem, queries) if kept is None else kept
+    if method == "stitched" or moves is not None:
+        posed = replace(problem, demand=with_answers(given, sets))
+        return packed(posed, *decide(posed, timer), method, seed)
+    best, first = merged_networks(problem, sets, decide, timer, seed)
+    return packed(best.problem, best.made, best.start, method, seed, first)
+
+
+def _served(demand: NetworkDemand, period_s: float | None, row_bytes: float | None) -> NetworkDemand:
+    """The demand with its queries answered so often, in rows of so many bytes."""
+    said = {n: float(v) for n, v in (("period_s", period_s), ("row_bytes", row_bytes)) if v is not None}
+    if demand.queries is None:
+        for name, value in said.items():
+            raise InputError(f"{name} must be left out: the demand has no queries", name=name, got=value)
+        return demand
+    return replace(demand, queries=replace(demand.queries, **said))  # type: ignore[arg-type]
+
+
+def _decided(
+    problem: NetworkProblem, method: str, seed: int, timer: Timer, told: Callable[[str, float], None],
+    previous: NetworkPlan | None, moves: int | None,
+) -> tuple[Decisions, Decisions]:  # fmt: skip
     start = stitched(problem, seed, timer)
     told("stitched", priced(problem, start).total)
     best = improved(problem, start, seed, timer, told) if method == "joint" else start
@@ -130,10 +157,14 @@ def _decided(
     return min((again, best), key=lambda each: priced(problem, each).total), start
 
 
-def packed(problem: NetworkProblem, made: Decisions, start: Decisions, method: str, seed: int) -> NetworkPlan:
-    """The plan of some decisions, with its cost and what that is held against."""
+def packed(
+    problem: NetworkProblem, made: Decisions, start: Decisions, method: str, seed: int,
+    first: MergedNetwork | None = None,
+) -> NetworkPlan:  # fmt: skip
+    """The plan of some decisions, with its cost and what that is held against; `first` has queries merged alone."""
     found = priced(problem, made)
-    bounds = lower_bounds(problem)
+    # Other sets have other answers, so what no plan goes below counts flows alone.
+    bounds = lower_bounds(replace(problem, demand=without_answers(problem.demand)))
     total, bound = found.total, min(sum(bounds.values()), found.total)
     parameters: dict[str, Any] = {
         "method": method, "channels": problem.channels, "filters": problem.filters,
@@ -141,7 +172,12 @@ def packed(problem: NetworkProblem, made: Decisions, start: Decisions, method: s
     }  # fmt: skip
 
     def compare() -> Compared:
-        baselines = {name: Cost(cost) for name, cost in network_baselines(problem, made, start).items()}
+        costs = network_baselines(problem, made, start)
+        if first is not None:
+            kept = priced(first.problem, first.start)
+            costs = {name: cost for name, cost in costs.items() if name != "stitched"}
+            costs |= {"stitched": kept.total} if kept.legal else {}
+        baselines = {name: Cost(cost) for name, cost in costs.items()}
         return Compared(baselines, bound, 1 - bound / total if total > 0 else 0.0)
 
     return NetworkPlan(
