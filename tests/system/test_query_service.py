@@ -21,7 +21,8 @@ import pytest
 import narrowcast as nc
 from data.test_serve import direct, places, queries, written
 from narrowcast.data.answer.serve import serve_periods
-from narrowcast.plans.queries.api import QueryService, receive_answers
+from narrowcast.plans.network.queries import AskedQueries
+from narrowcast.plans.queries.api import Query, QueryDemand, QueryService, receive_answers
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 CLIENTS, PERIODS = 5, 3
@@ -70,6 +71,53 @@ def test_answers_come_by_the_planned_channels_while_queries_change(spark: Any, t
         assert answers.keys() == expected.keys()
         for period, mine in answers.items():
             assert mine == {q: rows for (c, q), rows in expected[period].items() if c == f"c{i}"}
+
+
+def _network(asked: pa.Table) -> nc.NetworkDemand:
+    """Three sites in a row; the table is at one end, clients are everywhere, and one also wants a flow."""
+    found = [Query(r["query"], r["client"], nc.Profile.parse(r["profile"]), r["every"]) for r in asked.to_pylist()]
+    boxes = nc.queries.range_boxes([q.profile for q in found], ["x", "y"])
+    wanted = QueryDemand(boxes, ("x", "y"), tuple(q.query for q in found), tuple(q.client for q in found))
+    names = [f"c{i}" for i in range(CLIENTS)]
+    return nc.NetworkDemand(
+        nc.Topology([(0, 1), (1, 2)], cost=[1.0, 1.0], names=["a", "b", "c"]),
+        nc.Interest.from_pairs([0], [0], [1.0], n_users=CLIENTS, flow_names=["IBM"], user_names=names),
+        sites=["A", "B", "C"], gateway=[0, 1, 2], groups=4, sessions=8, hosts=["h", "i", "j"], host_site=[0, 1, 2],
+        host=[i % 3 for i in range(CLIENTS)], source=[0], key=("symbol",),
+        queries=AskedQueries(wanted, "A", [q.every for q in found], period_s=2.0),
+    )  # fmt: skip
+
+
+@pytest.mark.long
+def test_merged_answers_travel_as_flows_of_a_network_and_clients_get_exactly_theirs(spark: Any, tmp_path: Path) -> None:
+    asked = queries(20, 5, CLIENTS)
+    pq.write_table(asked, tmp_path / "queries.parquet")
+    pq.write_table(places(2000, 0), tmp_path / "places.parquet")
+    plan = nc.plan(_network(asked), "network", channels=4, price_group=0.0)
+    assert len(plan.demand.queries.sets) < asked.num_rows
+    service = QueryService(plan.demand.queries.merged)
+    expected = {index: direct(asked, places(2000, 0), index) for index in range(PERIODS)}
+
+    def serve(folder: Path) -> None:
+        with nc.connect(folder, name="server") as connection:
+            paths = tmp_path / "queries.parquet", tmp_path / "places.parquet"
+            served = serve_periods(spark, *paths, service, connection.publish, first=0, key=plan.key)
+            for _ in islice(served, PERIODS):
+                time.sleep(3.0)
+
+    async def all_of_them(folder: Path) -> list[Any]:
+        waiting = [asyncio.ensure_future(received(folder, f"c{i}", PERIODS)) for i in range(CLIENTS)]
+        await asyncio.sleep(3.0)
+        await asyncio.to_thread(serve, folder)
+        return await asyncio.wait_for(asyncio.gather(*waiting), 60)
+
+    with nc.up(plan) as system:
+        found = asyncio.run(all_of_them(system.folder))
+    for i, (answers, ways) in enumerate(found):
+        assert answers.keys() == expected.keys()
+        for period, mine in answers.items():
+            assert mine == {q: rows for (c, q), rows in expected[period].items() if c == f"c{i}"}
+        assert ways["channel"] + ways["unicast"] > 0, ways
 
 
 @pytest.mark.long

@@ -27,7 +27,9 @@ def answer(
     out: Out,
     plan: Annotated[
         Path | None,
-        typer.Option(help="A queries plan: its sets are kept, new queries join them. Default: plan for this table."),
+        typer.Option(
+            help="A plan with queries: its sets are kept, new queries join them. Default: plan for this table."
+        ),
     ] = None,
     attributes: Attributes = None,
     method: Annotated[QueryMethod | None, typer.Option(help="How to merge, without --plan. Default: pair.")] = None,
@@ -122,15 +124,19 @@ def answer(
 def _followed(folder: Path, also: list[str]) -> QueriesPlan:
     if also:
         raise InputError(f"{also[0]} must be left out with --plan, which says it already", name=also[0])
-    return queries_plan(folder)
+    return queries_plan(folder)[0]
 
 
-def queries_plan(folder: Path) -> QueriesPlan:
-    """A plan of the kind queries from its folder; any other is refused."""
+def queries_plan(folder: Path) -> tuple[QueriesPlan, tuple[str, ...]]:
+    """The merged queries of a plan, and the key by which they are flows of a network; a plan without is refused."""
+    from narrowcast.plans.network.result import NetworkPlan
     from narrowcast.plans.queries.result import QueriesPlan
     from narrowcast.plans.verbs import load
 
     found = load(folder)
+    if isinstance(found, NetworkPlan) and found.demand.queries is not None:
+        return found.demand.queries.merged, found.key
     if not isinstance(found, QueriesPlan):
-        raise UnsupportedError(f"{folder}: the plan must be of kind queries, got {found.kind}", works=("queries",))
-    return found
+        told = f"{folder}: the plan must be of kind queries, or a network with queries, got {found.kind}"
+        raise UnsupportedError(told, works=("queries", "network"))
+    return found, ()

@@ -25,7 +25,8 @@ def serve(
         str, typer.Argument(metavar="TABLE", help="The data to query: Parquet, CSV, JSON lines or a Spark table.")
     ],
     plan: Annotated[
-        Path, typer.Option(help="The queries plan to follow, made with --channels; its system was started with it.")
+        Path,
+        typer.Option(help="A queries plan made with --channels, or a network plan; its system was started with it."),
     ],
     system: SystemAt = HERE,
     period: Annotated[float, typer.Option(min=0, help="Seconds from the start of a period to the next.")] = 60.0,
@@ -62,14 +63,14 @@ def serve(
     from narrowcast.errors import InputError
     from narrowcast.plans.queries.service.server import QueryService
 
-    made = queries_plan(plan)
+    made, key = queries_plan(plan)
     if made.physical is None:
         raise InputError(f"{plan}: the plan must have physical channels", name="plan", hint="plan with --channels 50")
     service = QueryService(made)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with running(master, memory, "serving") as (spark, _), connect(system) as connection:
-            served = serve_periods(spark, queries, data, service, connection.publish, tags=tags)
+            served = serve_periods(spark, queries, data, service, connection.publish, tags=tags, key=key)
             for done, report in enumerate(served, 1):
                 changed = bool(report.new or report.gone)
                 if save is not None and (changed or done == 1):

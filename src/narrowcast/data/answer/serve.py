@@ -26,7 +26,14 @@ from narrowcast.errors import InputError
 from narrowcast.model.quarantine import Quarantine
 from narrowcast.plans.queries.api import Answer, Header, Query, QueryService
 from narrowcast.plans.queries.intake import read_queries
-from narrowcast.plans.queries.service.messages import TAGS, answer_messages, directory_messages, end_messages
+from narrowcast.plans.queries.service.messages import CHANNEL as ANSWERED
+from narrowcast.plans.queries.service.messages import (
+    TAGS,
+    answer_messages,
+    directory_messages,
+    end_messages,
+    stamped,
+)
 from narrowcast.profiles import Matcher
 
 if TYPE_CHECKING:
@@ -197,6 +204,7 @@ def serve_periods(
     *,
     first: int | None = None,
     tags: bool = False,
+    key: Sequence[str] = (),
 ) -> Iterator[PeriodReport]:
     """Answer the queries of a table again and again: each step of the iterator is one period.
 
@@ -209,6 +217,7 @@ def serve_periods(
     publish : takes messages for the clients, in order; that of a connection to a running system
     first : the number of the first period; the seconds of the clock by default, so that numbers grow over restarts
     tags : mark rows with the queries they answer instead of sending extractors
+    key : the attributes that make a flow, where a network carries each channel as one
 
     Returns
     -------
@@ -235,11 +244,11 @@ def serve_periods(
         followed = time.perf_counter()
         clients = service.clients if index == 0 else (*changed.retuned, *(c for c in service.clients if c not in told))
         told.update(clients)
-        where = directory_messages(number + index, {client: service.listens(client) for client in clients})
+        where = directory_messages(number + index, {client: service.listens(client) for client in clients}, key)
         with ServedPeriod(rows, headers, number + index, tags=tags) as period:
             scanned = time.perf_counter()
             sent = 0
-            whole = chain(where, period.messages())
+            whole = (stamped(message, message[ANSWERED], key) for message in chain(where, period.messages()))
             while chunk := list(islice(whole, TOGETHER)):
                 publish(chunk)
                 sent += len(chunk)

@@ -17,7 +17,9 @@ from narrowcast.model.quantity import quantity
 from narrowcast.plans.network.cost import priced
 from narrowcast.plans.network.decisions import Decisions, Site, SitePlan
 from narrowcast.plans.network.methods.joint import forced_flows, forced_sites
+from narrowcast.plans.network.methods.previous import carried_over
 from narrowcast.plans.network.methods.sites import improved_site, settled, site_terms, site_total, solved_site
+from narrowcast.plans.network.queries import with_answers
 from narrowcast.plans.network.result import NetworkPlan
 
 MEASURE = "cost per hour"
@@ -39,6 +41,7 @@ def explain_flow(plan: Tables, name: str) -> Explanation:
         "enters at": d.sites[d.source[k]], "rate": float(d.interest.rates[k]), "bytes a second": float(d.bytes_s[k]),
         "channel": c if c >= 0 else None, "links of its tree": len(made.trees[c]) if c >= 0 else 0, "in sites": sites,
     }  # fmt: skip
+    facts |= _answer_facts(read, k)
     by = f"goes from {d.sites[d.source[k]]} in channel {c}" if c >= 0 else f"enters at {d.sites[d.source[k]]}"
     headline = (
         f"{name} {by}; {'; '.join(sites[:3])}{' …' if len(sites) > 3 else ''}" if sites else f"nobody wants {name}"
@@ -56,7 +59,31 @@ def explain_flow(plan: Tables, name: str) -> Explanation:
             channel_of = made.channel_of.copy()
             channel_of[k] = other
             choices.append(_choice(read, f"in channel {other}", replace(made, channel_of=channel_of), cost))
+    choices += _apart(read, k, cost)
     return Explanation("network", f"flow {name}", headline, facts, MEASURE, cost, (), ranked(choices))
+
+
+def _answer_facts(read: NetworkPlan, k: int) -> dict[str, Any]:
+    """Of a flow that is an answer: whose queries it serves, and what they throw away of it."""
+    queries, number = read.demand.queries, read.answer_of(k)
+    if queries is None or number < 0:
+        return {}
+    members = queries.sets[number]
+    return {
+        "queries": [queries.asked.full_names[q] for q in members], "rows a second": queries.flow(members).rows_s,
+        "rows a second thrown away": float(queries.thrown(members).sum()),
+    }  # fmt: skip
+
+
+def _apart(read: NetworkPlan, k: int, cost: float) -> Iterator[Choice]:
+    """A merged answer apart again, each query by the cheapest channel there is and by unicast."""
+    queries, number = read.demand.queries, read.answer_of(k)
+    if queries is None or number < 0 or len(queries.sets[number]) < 2:
+        return
+    rest = [s for at, s in enumerate(queries.sets) if at != number]
+    other = replace(read.problem, demand=with_answers(read.demand, [*rest, *((q,) for q in queries.sets[number])]))
+    found = priced(other, carried_over(other, read.problem, read.decisions))
+    yield Choice("each of its queries by itself", found.total, found.total - cost, "" if found.legal else "a limit")
 
 
 def explain_subscriber(plan: Tables, name: str) -> Explanation:
@@ -109,7 +136,7 @@ def explain_site(plan: Tables, name: str) -> Explanation:
         "gateway": (d.topology.names or tuple(map(str, range(d.topology.n_brokers))))[d.gateway[s]],
         "subscribers": site.users.size, "flows": site.flows.size, "groups used": int(terms["groups"]),
         "groups allowed": site.groups, "sessions used": its.group_of.size, "sessions allowed": site.sessions,
-        "wishes by unicast": float(lone), "cost in the site": site_total(site, its),
+        "wishes by unicast": float(lone), "cost in the site": float(read.site_costs[s].sum()),
     }  # fmt: skip
     choices = list(_site_choices(read, s, cost))
     more = next((c for c in choices if c.what == "one more group"), None)

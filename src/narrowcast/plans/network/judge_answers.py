@@ -51,7 +51,10 @@ class JudgedAnswers:
     @cached_property
     def every(self) -> dict[Any, int]:
         names = (texts(self.plan, "frequency", name).to_pylist() for name in ("query", "client"))
-        return dict(zip(zip(*names, strict=True), whole(self.plan, "frequency", "every").tolist(), strict=True))
+        often = whole(self.plan, "frequency", "every")
+        if (often < 1).any():
+            raise InputError("table frequency: every must be 1 or more", name="every")
+        return dict(zip(zip(*names, strict=True), often.tolist(), strict=True))
 
     def flow(self, number: Any) -> tuple[float, float]:
         """Messages and bytes a second of a set's answer."""
@@ -65,7 +68,9 @@ class JudgedAnswers:
     @cached_property
     def thrown(self) -> list[tuple[str, float]]:
         """Of each query its client, and rows a second that it gets and did not ask for."""
-        found = []
+        found: list[tuple[str, float]] = []
+        if self.unreadable:
+            return found
         for number, members in self.read.members.items():
             rows = self._rows(list(self.read.pieces[number].values()))
             for name in members:
@@ -73,14 +78,20 @@ class JudgedAnswers:
                 found.append((str(name[-1]), more / (self.period_s * self.every[name])))
         return found
 
+    @cached_property
+    def unreadable(self) -> list[str]:
+        """Why sets and sizes cannot be told."""
+        lost = [
+            f"query {name[0]} of {name[1]} has no frequency" for name in self.read.queries if name not in self.every
+        ]
+        unsized = [] if self.read.sized else ["it does not hold what the sizes of its answers were counted in"]
+        return [*self.read.broken, *lost, *unsized]
+
     def faults(self) -> Iterator[str]:
         """What is wrong with the sets, and with the flows that should be their answers."""
         yield from set_faults(self.alone)
-        if not self.read.sized:
-            yield "it does not hold what the sizes of its answers were counted in"
-        lost = [name for name in self.read.queries if self.every.get(name, 0) < 1]
-        yield from (f"query {name[0]} of {name[1]} has no frequency" for name in lost)
-        if lost or not self.read.sized or self.read.broken:
+        yield from self.unreadable[len(self.read.broken) :]
+        if self.unreadable:
             return
         names = texts(self.plan, "flows", "flow").to_pylist()
         pairs = (texts(self.plan, "interest", column).to_pylist() for column in ("flow", "subscriber"))

@@ -99,6 +99,12 @@ class AskedQueries:
         held = [sorted(members, key=lambda q: (self.every[q], q)) for members in sets]
         return tuple(sorted(tuple(same) for each in held for _, same in groupby(each, lambda q: int(self.every[q]))))
 
+    def site_in(self, demand: NetworkDemand) -> int:
+        """Which site of the network the table is at."""
+        if self.site not in demand.sites:
+            raise InputError(f"site {self.site} of the queries must be a site of the network", name="site")
+        return demand.sites.index(self.site)
+
     def clients_in(self, demand: NetworkDemand) -> Ints:
         """Which subscriber of the network the client of each query is."""
         names = names_of(demand.interest.user_names, range(demand.interest.n_users)).to_pylist()
@@ -120,8 +126,6 @@ def with_answers(demand: NetworkDemand, sets: Iterable[Sequence[int]]) -> Networ
     """The demand with a flow for each set of its queries, after the other flows."""
     base, queries = without_answers(demand), demand.queries
     assert queries is not None
-    if queries.site not in base.sites:
-        raise InputError(f"site {queries.site} of the queries must be a site of the network", name="site")
     queries = replace(queries, sets=tuple(map(tuple, sets)))
     n, client = base.interest, queries.clients_in(base)
     names = names_of(n.flow_names, range(n.n_flows)).to_pylist()
@@ -137,7 +141,7 @@ def with_answers(demand: NetworkDemand, sets: Iterable[Sequence[int]]) -> Networ
         n_users=n.n_users, flow_names=[*names, *new], user_names=n.user_names,
     )  # fmt: skip
     return replace(
-        base, interest=interest, source=np.append(base.source, [base.sites.index(queries.site)] * len(flows)),
+        base, interest=interest, source=np.append(base.source, [queries.site_in(base)] * len(flows)),
         size=np.append(base.size, [f.size for f in flows]), queries=queries,
     )  # fmt: skip
 

@@ -45,7 +45,7 @@ def report(plan: NetworkPlan, whatif: Whatif | None) -> Report:
         ],
         ways=ways,
         yardstick=Yardstick(total, total / stitched if stitched else None, "each piece planned alone", "cost per hour"),
-        sections=[_map(plan), _links(plan), _terms(plan), _sites(plan)],
+        sections=[_map(plan), _links(plan), _terms(plan), _sites(plan), *_queries(plan)],
         find=_findable(plan),
     )
 
@@ -128,6 +128,24 @@ def _sites(plan: NetworkPlan) -> Section:
     heads = ("site", "subscribers", "flows", "groups", "unicast", "session filtering", "flow filtering", "sending",
              "group price", "in all")  # fmt: skip
     return Section("sites", "The cost by site", table(heads, rows, numbers=heads[1:], stack=True), "Per hour.")
+
+
+def _queries(plan: NetworkPlan) -> list[Section]:
+    """The sets of merged queries; what they do on their way stands with the other flows."""
+    queries, d = plan.demand.queries, plan.demand
+    if queries is None:
+        return []
+    rows = []
+    for at, members in enumerate(queries.sets):
+        k = d.interest.n_flows - len(queries.sets) + at
+        names = ", ".join(short(queries.asked.full_names[q], 24) for q in members[:4]) + (
+            " …" if len(members) > 4 else ""
+        )
+        thrown = float(queries.thrown(members).sum()) / (queries.flow(members).rows_s * len(members) or 1)
+        rows.append((f"answers {at}", names, f"{len(members):,}", bits_s(float(d.bytes_s[k])), percent(thrown)))
+    heads = ("flow", "of", "queries", "rate", "thrown away by clients")
+    lead = f"Each set is answered at {queries.site} by one query and sent as a flow to those who asked."
+    return [Section("queries", "Merged queries", table(heads, rows, numbers=heads[2:], stack=True), lead)]
 
 
 def picture(plan: NetworkPlan) -> Picture:

@@ -67,6 +67,11 @@ class NetworkPlan(Plan):
         """The brokers of the topology: a later plan may have trees over any of them."""
         return tuple(_brokers(self.demand).to_pylist())
 
+    def answer_of(self, flow: int) -> int:
+        """Which set of merged queries a flow is the answer of; −1 for none."""
+        queries = self.demand.queries
+        return max(flow - self.demand.interest.n_flows + len(queries.sets), -1) if queries is not None else -1
+
     @property
     def lower_bounds(self) -> Mapping[str, float]:
         """What no plan can go below: of the links, and of the sites with their sending."""

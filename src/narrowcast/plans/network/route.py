@@ -13,6 +13,7 @@ from narrowcast.deliver.transport import Overlay
 from narrowcast.errors import InputError
 from narrowcast.model.interest_tables import names_of
 from narrowcast.plans.network.result import NetworkPlan
+from narrowcast.plans.queries.service.messages import answers_name
 from narrowcast.profiles import Profile
 from narrowcast.profiles.sql.syntax import In
 
@@ -74,22 +75,28 @@ def _sites(plan: NetworkPlan, flows: list[str]) -> list[SiteRoutes]:
     flow_of, to = np.divmod(made.direct, d.n_sites)
     members: dict[int, list[str]] = {}
     for name, site in zip(users, d.site_of.tolist(), strict=True):
-        members.setdefault(site, []).append(name)
+        members.setdefault(site, []).extend([name, answers_name(name)] if d.queries is not None else [name])
     found = []
     for site, its, gateway in zip(plan.problem.sites, made.sites, _names(plan, d.gateway), strict=True):
         sent = np.flatnonzero(its.session_of >= 0).tolist()
-        alone = np.flatnonzero(its.alone).tolist()
+        alone = np.flatnonzero(its.alone)
+        ways = zip(site.flows[site.flow[alone]].tolist(), site.users[site.user[alone]].tolist(), strict=True)
         found.append(
             SiteRoutes(
                 gateway,
                 {flows[site.flows[k]]: int(its.session_of[k]) for k in sent},
                 dict(enumerate(its.group_of.tolist())),
-                frozenset((flows[site.flows[site.flow[at]]], users[site.users[site.user[at]]]) for at in alone),
+                frozenset((flows[k], _called(plan, k, users[u])) for k, u in ways),
                 frozenset(flows[k] for k in flow_of[to == site.index].tolist()),
                 frozenset(members.get(site.index, ())),
             )
         )
     return found
+
+
+def _called(plan: NetworkPlan, flow: int, subscriber: str) -> str:
+    """The subscription by which somebody gets a flow: answers of queries have one of their own."""
+    return answers_name(subscriber) if plan.answer_of(flow) >= 0 else subscriber
 
 
 def profiles(plan: NetworkPlan) -> dict[str, str]:
@@ -100,6 +107,6 @@ def profiles(plan: NetworkPlan) -> dict[str, str]:
     flows = names_of(interest.flow_names, interest.flow_of_pair).to_pylist()
     users = names_of(interest.user_names, interest.users).to_pylist()
     wished: dict[str, list[str]] = {}
-    for flow, name in zip(flows, users, strict=True):
-        wished.setdefault(name, []).append(flow)
+    for k, flow, name in zip(interest.flow_of_pair.tolist(), flows, users, strict=True):
+        wished.setdefault(_called(plan, k, name), []).append(flow)
     return {n: Profile.from_expression(In(plan.key[0], tuple(sorted(all_)))).text for n, all_ in wished.items()}

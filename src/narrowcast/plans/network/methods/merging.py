@@ -124,7 +124,7 @@ def neighbours(queries: AskedQueries, sets: Sets) -> Iterator[Sets]:
 def alone(problem: NetworkProblem, queries: AskedQueries) -> Sets:
     """The sets that the queries planner makes by itself, at the network's mean prices."""
     d = problem.demand
-    site, at = d.site_of[queries.clients_in(d)], d.sites.index(queries.site)
+    site, at = d.site_of[queries.clients_in(d)], queries.site_in(d)
     way = problem.by_cost.cost[d.gateway[at], d.gateway[site]] * (HOUR / GB)
     far = float(way[np.isfinite(way)].mean()) if np.isfinite(way).any() else 0.0
     a_row = queries.row_bytes * (far + problem.send_price / PART_BYTES)
@@ -173,7 +173,7 @@ class AnswerPrices:
     def __post_init__(self) -> None:
         self.client = self.queries.clients_in(self.problem.demand)
         self.backbone = BackboneTrees(self.problem)
-        self.source = self.problem.demand.sites.index(self.queries.site)
+        self.source = self.queries.site_in(self.problem.demand)
 
     @property
     def n(self) -> int:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from narrowcast.errors import InputError
 from narrowcast.plans.queries.service.answers import Answer, Client, Header
-from narrowcast.profiles.sql.syntax import Compare
+from narrowcast.profiles.sql.syntax import Compare, In
 from narrowcast.profiles.sql.text import to_text
 
 CHANNEL, CLIENT = "answer_channel", "answer_client"
@@ -60,10 +60,18 @@ def end_messages(period: int, sets: Mapping[int, int]) -> Iterator[dict[str, Any
         yield {CHANNEL: channel, "period": period, "sets": count}
 
 
-def directory_messages(period: int, channels: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:
-    """To each client, which channels to listen to from this period on."""
+def directory_messages(
+    period: int, channels: Mapping[str, Sequence[int]], key: Sequence[str] = ()
+) -> Iterator[dict[str, Any]]:
+    """To each client, which channels to listen to from this period on, and by which key they are flows."""
     for client, heard in sorted(channels.items()):
-        yield {CHANNEL: DIRECTORY, CLIENT: client, "period": period, "channels": json.dumps(list(heard))}
+        told = {CHANNEL: DIRECTORY, CLIENT: client, "period": period, "channels": json.dumps(list(heard))}
+        yield {**told, "key": json.dumps(list(key))} if key else told
+
+
+def answers_name(client: str) -> str:
+    """What the subscription of a client is called where answers are flows: a network knows its site by it."""
+    return f"{client} answers"
 
 
 def _header_text(header: Header, tags: bool) -> str:
@@ -109,6 +117,7 @@ class AnswerReceiver:
     def __init__(self, client: str, channels: Iterable[int] | None = None) -> None:
         self.client = client
         self.channels: tuple[int, ...] | None = None if channels is None else tuple(sorted(channels))
+        self.key: tuple[str, ...] = ()  # where channels are flows of a network
         self._periods: dict[int, _Period] = {}
         self._named = json.dumps(client)  # a header that does not hold this is for others, and not looked into
         self._since = -1  # the period that the channels of now hold from
@@ -119,7 +128,9 @@ class AnswerReceiver:
         mine = f"{CHANNEL} = {DIRECTORY} AND {to_text(Compare(CLIENT, '=', self.client))}"
         if not self.channels:
             return mine
-        return f"{CHANNEL} IN ({', '.join(map(str, self.channels))}) OR {mine}"
+        wanted = f"{CHANNEL} IN ({', '.join(map(str, self.channels))}) OR {mine}"
+        names = tuple(stamped({}, channel, ["flow"])["flow"] for channel in (*self.channels, DIRECTORY))
+        return " AND ".join([*(to_text(In(name, names)) for name in self.key), f"({wanted})"]) if self.key else wanted
 
     def take(self, message: Mapping[str, Any]) -> tuple[PeriodAnswers, ...]:
         """One message; the periods that it completes."""
@@ -129,6 +140,7 @@ class AnswerReceiver:
         if channel == DIRECTORY:
             if message.get(CLIENT) == self.client and period >= self._since:
                 self.channels, self._since = tuple(json.loads(message["channels"])), period
+                self.key = tuple(json.loads(message.get("key", "[]")))
                 for old in [p for p in self._periods if p < period]:
                     del self._periods[old]  # it was not complete when the channels changed: it never will be
             return ()
@@ -218,7 +230,8 @@ async def receive_answers(connection: Any, client: str, *, after: int = -1) -> A
     """
     receiver, position = AnswerReceiver(client), None
     while True:
-        subscription = connection.subscribe(receiver.profile, position=position, from_start=position is None)
+        name = answers_name(client) if receiver.key else None
+        subscription = connection.subscribe(receiver.profile, name=name, position=position, from_start=position is None)
         try:
             async for batch in subscription:
                 if batch.gap is not None:
