@@ -73,6 +73,13 @@ def test_answers_come_by_the_planned_channels_while_queries_change(spark: Any, t
             assert mine == {q: rows for (c, q), rows in expected[period].items() if c == f"c{i}"}
 
 
+def _near(n: int) -> pa.Table:
+    """Queries that share much, so that merging pays."""
+    texts = [f"x BETWEEN {i % 4} AND {40 + i % 3} AND y >= {i % 5}.5 AND y < 60.5" for i in range(n)]
+    names, clients = [f"q{i}" for i in range(n)], [f"c{i % CLIENTS}" for i in range(n)]
+    return pa.table({"query": names, "client": clients, "profile": texts, "every": [1 + i % 2 for i in range(n)]})
+
+
 def _network(asked: pa.Table) -> nc.NetworkDemand:
     """Three sites in a row; the table is at one end, clients are everywhere, and one also wants a flow."""
     found = [Query(r["query"], r["client"], nc.Profile.parse(r["profile"]), r["every"]) for r in asked.to_pylist()]
@@ -90,7 +97,7 @@ def _network(asked: pa.Table) -> nc.NetworkDemand:
 
 @pytest.mark.long
 def test_merged_answers_travel_as_flows_of_a_network_and_clients_get_exactly_theirs(spark: Any, tmp_path: Path) -> None:
-    asked = queries(20, 5, CLIENTS)
+    asked = _near(20)
     pq.write_table(asked, tmp_path / "queries.parquet")
     pq.write_table(places(2000, 0), tmp_path / "places.parquet")
     plan = nc.plan(_network(asked), "network", channels=4, price_group=0.0)
