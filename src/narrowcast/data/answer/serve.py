@@ -248,7 +248,10 @@ def serve_periods(
         with ServedPeriod(rows, headers, number + index, tags=tags) as period:
             scanned = time.perf_counter()
             sent = 0
-            whole = (stamped(message, message[ANSWERED], key) for message in chain(where, period.messages()))
+            # Channels without a query that is due end too: their clients wait for them.
+            heard = {channel for client in service.clients for channel in service.listens(client)}
+            quiet = end_messages(number + index, dict.fromkeys(heard - {h.physical for h in headers}, 0))
+            whole = (stamped(each, each[ANSWERED], key) for each in chain(where, period.messages(), quiet))
             while chunk := list(islice(whole, TOGETHER)):
                 publish(chunk)
                 sent += len(chunk)
