@@ -59,8 +59,8 @@ def _claims_5(rows: Rows) -> Sequence[Claim]:
               "unsteady a measurement of a fraction of a second is, not the form in h"),
         Claim(f"α ≈ β at h = {TYPICAL}, so that the second level pays", "α ≈ β ≈ 1", f"β/α = {share:.2f}", near,
               "" if near else "tested at every h: " + ", ".join(f"{at['β', h] / max(at['α', h], 1e-9):.1f} at {h}"
-              for h in hs) + "; it depends on the implementation, as the paper says, and here packets of another session "
-              "are dropped in C while messages are decoded and sorted by flow in Python"),
+              for h in hs) + "; it depends on the implementation, as the paper says, and here another session's "
+              "packets are dropped in C while messages are decoded and sorted by flow in Python"),
     ]  # fmt: skip
 
 
