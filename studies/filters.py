@@ -157,6 +157,7 @@ def _run_713(point: Point) -> Rows:
     demand = workloads.tree_demand(p=0.3, seed=point["seed"])
     tree, k = demand.tree, 15
     first = now = filters.place(tree, demand.flow, k).filters
+    nowhere = np.zeros(0, np.int64)
     drawn = _drawn(tree, k, point["seed"])
     rows: list[dict[str, Any]] = []
     phase = np.arange(demand.n_users) / demand.n_users * 2 * np.pi
@@ -167,7 +168,7 @@ def _run_713(point: Point) -> Rows:
         best = filters.place(tree, demand.flow, k).traffic
         rows += [
             {**point, "batch": t, "placement": name, "ratio": filters.traffic(tree, demand.flow, chosen) / best}
-            for name, chosen in (("first", first), ("heuristic", now), ("none", []), *drawn.items())
+            for name, chosen in (("first", first), ("heuristic", now), ("none", nowhere), *drawn.items())
         ]
     return rows
 

@@ -321,7 +321,7 @@ def _kmeans(points: Points, point: Point, most: int) -> tuple[int, float]:
     order = rng.permutation(points.n)
     made = kernel.kmeans(points.offsets, points.users, points.rates, order, cluster_of, count, most, 0)
     rate = np.bincount(cluster_of, points.rates, minlength=k)
-    return int(made), float(rate @ (count > 0).sum(axis=0))
+    return int(made), float(rate @ np.count_nonzero(count, axis=0))
 
 
 def _claims_hybrid(rows: Rows) -> Sequence[Claim]:
