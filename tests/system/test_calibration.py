@@ -59,16 +59,13 @@ def test_samples_of_a_running_system_are_what_was_sent_and_taken_between_two_loo
         packets = {"group 0 frames sent": 10 * second}
         seen.take({"name": "source-0", "role": "source", "counts": sent, "carried": packets}, second)
         edge = {"name": "e", "role": "edge", "groups": [0], "process": "p", "cpu": 0.01 * second, "started": 1.0}
-        arrived = {
-            "counts": {"messages arrived": 30 * second},
-            "carried": {"group 0 frames": 2 * second, "bursts": 5 * second},
-        }
+        arrived = {"counts": {"messages arrived": 30 * second}, "carried": {"group 0 frames": 2 * second}}
         seen.take(edge | arrived, second + 0.5)
     samples = seen.samples()
     assert len(samples) == 3
     for each in samples:
         assert (each.accepted, each.discarded, each.cpu) == pytest.approx((30, 70, 0.01))
-        assert (each.accepted_packets, each.discarded_packets, each.bursts) == pytest.approx((2, 8, 5))
+        assert (each.accepted_packets, each.discarded_packets) == pytest.approx((2, 8))
 
 
 FLOWS = [f"f{k}" for k in range(4)]

@@ -84,7 +84,7 @@ def _of_running(system: Path, seconds: float, out: Path | None, json: bool) -> N
     samples = _watched(system, seconds)
     if out is not None:
         _write(samples, out)
-    names = ("accepted", "discarded", "accepted_packets", "discarded_packets", "bursts", "cpu", "process")
+    names = ("accepted", "discarded", "accepted_packets", "discarded_packets", "cpu", "process")
     fit = calibrate_running(*([getattr(each, name) for each in samples] for name in names))
     write_prices(fit, system / PRICES)
     if json:
@@ -94,7 +94,6 @@ def _of_running(system: Path, seconds: float, out: Path | None, json: bool) -> N
     found: list[tuple[str, object, str]] = [
         ("alpha, µs", f"{fit.alpha * 1e6:.2f}", errors[0]),
         ("beta, µs", f"{fit.beta * 1e6:.2f}", errors[1]),
-        ("waking for packets, µs", f"{fit.burst * 1e6:.0f}", ""),
         ("left unexplained", f"{fit.unexplained:.1%}", f"{fit.n_samples} samples"),
     ]
     output.print(

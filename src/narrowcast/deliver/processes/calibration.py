@@ -186,15 +186,13 @@ KINDS = ("messages", "packets")
 
 @dataclass(frozen=True, slots=True)
 class ReceiverSample:
-    """One process over a while: messages and packets a second that it took and passed by, how often it woke for them,
-    CPU seconds per second."""
+    """One process over a while: messages and packets a second that it took and passed by, CPU seconds per second."""
 
     process: str
     accepted: float
     discarded: float
     accepted_packets: float
     discarded_packets: float
-    bursts: float
     cpu: float
 
 
@@ -216,7 +214,6 @@ class Receivers:
             kept = {name: told.get(name) for name in ("process", "cpu", "groups", "started")}
             kept["messages"] = counts.get("messages arrived", 0) - counts.get("came by unicast", 0)
             kept["packets"] = sum(carried.get(f"group {group} frames", 0) for group in told.get("groups", ()))
-            kept["bursts"] = carried.get("bursts", 0)
             self._edges.setdefault(told["name"], []).append((now, kept))
 
     def samples(self) -> list[ReceiverSample]:
@@ -236,8 +233,7 @@ class Receivers:
             if same and self._sources_cover(begun, ended):
                 took, passed = zip(*(self._shared(what, told[end], (begun, before)) for what in KINDS), strict=True)
                 seconds = ended - begun
-                spent = (after[name] - before[name] for name in ("bursts", "cpu"))
-                rates = (took[0], passed[0], took[1], passed[1], *spent)
+                rates = (took[0], passed[0], took[1], passed[1], after["cpu"] - before["cpu"])
                 yield ReceiverSample(after["process"], *(max(0.0, each) / seconds for each in rates))
 
     def _shared(self, what: str, now: tuple[float, dict[str, Any]], then: tuple[float, dict[str, Any]]) -> Any:

@@ -18,7 +18,7 @@ from narrowcast.model.arrays import Floats, Ints, amounts
 PRICES = "prices.json"  # in the folder of a running system
 LEAST_SAMPLES = 12
 MOST_UNEXPLAINED = 0.5
-MOST_ERROR = 0.25  # of alpha's share of both, which is all that a plan goes by; and of each half as good
+MOST_ERROR = 0.25  # of alpha and beta, beside their sum
 LOOSE = 1e-9
 
 
@@ -75,7 +75,7 @@ class RunningPrices:
     """α and β in CPU seconds of a subscriber per message, at the `h` messages per packet that a running system had.
 
     `unexplained`: the share of the variance of CPU that the fit leaves on samples that it was not made from.
-    `errors` are the standard errors of α and β. `burst` is what waking for packets costs, however many there are.
+    `errors` are the standard errors of α and β.
     """
 
     alpha: float
@@ -84,7 +84,6 @@ class RunningPrices:
     unexplained: float
     errors: tuple[float, float]
     n_samples: int
-    burst: float
 
 
 def calibrate_running(
@@ -92,34 +91,31 @@ def calibrate_running(
     discarded: ArrayLike,
     accepted_packets: ArrayLike,
     discarded_packets: ArrayLike,
-    bursts: ArrayLike,
     cpu: ArrayLike,
     subscribers: Sequence[str],
 ) -> RunningPrices:
     """Fit α and β to what subscribers of a running system took, passed by and spent (Tock et al., §3.2, §5.2).
 
     Each sample is one subscriber over a while: rates of messages, and of the packets they came in, and `cpu`. Both have
-    a price in a group and one more in a session. Packets that come together are taken in one burst, which has a price
-    of its own, whatever is in it; whatever else a subscriber spends is its own constant. Raises InputError where the
-    fit is none: too few samples, CPU that does not follow the traffic, or traffic that varied too little to tell α
-    from β.
+    a price in a group and one more in a session; whatever else a subscriber spends is its own constant. Raises
+    InputError where the fit is none: too few samples, CPU that does not follow the traffic, or traffic that varied too
+    little to tell α from β.
 
     >>> taken, passed = np.tile([1.0, 5, 3, 9], 4), np.repeat([8.0, 2, 4, 1], 4)
     >>> spent = 7 + 2 * (taken + passed) + taken
-    >>> found = calibrate_running(taken, passed, taken / 2, passed / 2, [5.0] * 16, spent, ["a"] * 16)
+    >>> found = calibrate_running(taken, passed, taken / 2, passed / 2, spent, ["a"] * 16)
     >>> round(found.alpha, 6), round(found.beta, 6), found.h, found.unexplained < 1e-9
     (2.0, 1.0, 2.0, True)
     """
     theta1 = amounts("accepted", accepted)
     given = {"discarded": discarded, "accepted_packets": accepted_packets, "discarded_packets": discarded_packets}
-    given |= {"bursts": bursts, "cpu": cpu}
-    theta2, packets1, packets2, woken, load = (amounts(n, v, theta1.size) for n, v in given.items())
+    theta2, packets1, packets2, load = (amounts(n, v, theta1.size) for n, v in ({**given, "cpu": cpu}).items())
     if theta1.size < LEAST_SAMPLES:
         raise InputError(
             f"samples must be at least {LEAST_SAMPLES}, got {theta1.size}", name="samples", hint="watch for longer"
         )
     whose = np.unique(np.asarray(subscribers), return_inverse=True)[1]
-    design = _from_mean(np.column_stack([theta1 + theta2, packets1 + packets2, theta1, packets1, woken]), whose)
+    design = _from_mean(np.column_stack([theta1 + theta2, packets1 + packets2, theta1, packets1]), whose)
     spent = _from_mean(load[:, None], whose)[:, 0]
     unexplained = _left_on_others(design, spent)
     if not unexplained <= MOST_UNEXPLAINED:
@@ -131,15 +127,14 @@ def calibrate_running(
     h = float((theta1 + theta2).sum() / max((packets1 + packets2).sum(), 1e-12))
     part = nnls(design, spent)[0]
     alpha, beta = float(part[0] + part[1] / h), float(part[2] + part[3] / h)
-    errors = _errors(design, spent - design @ part, theta1.size - 5 - int(whose.max()) - 1, h)
-    of_share = np.hypot(alpha * errors[1], beta * errors[0]) / max(alpha + beta, 1e-300)
-    if not max(of_share, max(errors) / 2) <= MOST_ERROR * (alpha + beta):
+    errors = _errors(design, spent - design @ part, theta1.size - 4 - int(whose.max()) - 1, h)
+    if max(errors) > MOST_ERROR * (alpha + beta):
         raise InputError(
             "traffic must vary to tell alpha from beta, but subscribers took much the same share of it all the time",
             name="accepted",
             hint="watch for longer, or more subscribers that take different sessions of a group",
         )
-    return RunningPrices(alpha, beta, h, unexplained, errors, theta1.size, float(part[4]))
+    return RunningPrices(alpha, beta, h, unexplained, errors, theta1.size)
 
 
 def _errors(design: Floats, left: Floats, free: int, h: float) -> tuple[float, float]:
@@ -151,7 +146,7 @@ def _errors(design: Floats, left: Floats, free: int, h: float) -> tuple[float, f
     values, vectors = np.linalg.eigh(scaled.T @ scaled)
     found = []
     for at in (0, 2):
-        way = np.zeros(design.shape[1])
+        way = np.zeros(4)
         way[at : at + 2] = np.array([1.0, 1 / h]) / np.where(size[at : at + 2] > 0, size[at : at + 2], np.nan)
         along = (vectors.T @ way) ** 2
         loose = values < LOOSE

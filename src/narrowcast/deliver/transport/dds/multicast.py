@@ -161,7 +161,6 @@ class DdsMulticast:
     def _hand_over(self) -> None:
         """In the loop: a burst at a time, so that others get their turn."""
         self._scheduled = False
-        self.counts["bursts"] += 1
         over = len(self._frames) - MOST_WAITING
         for _ in range(over):
             self._frames.popleft()
