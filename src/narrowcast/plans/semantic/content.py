@@ -10,6 +10,9 @@ import numpy as np
 
 from narrowcast.model.arrays import Bools
 from narrowcast.profiles import Profile
+from narrowcast.profiles.algebra.intervals import Interval
+from narrowcast.profiles.algebra.sets import NOTHING, ValueSet, union
+from narrowcast.profiles.sql.syntax import Between, Compare, Expression, conjunction, disjunction
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +128,60 @@ def _holds(content: Content, matched: Bools, known: dict[int, Bools]) -> Bools:
 
 
 def expression(content: Content, profiles: Sequence[Profile]) -> Profile:
-    """The same as a Profile."""
+    """The same as a Profile: of one attribute that holds numbers the intervals it comes to, else as it is made up.
+
+    Formulas of channels that were merged often have thousands of terms, and on a line nearly all of them cancel.
+    """
+    return _on_a_line(content, profiles) or _made_up(content, profiles)
+
+
+def _on_a_line(content: Content, profiles: Sequence[Profile]) -> Profile | None:
+    """The intervals of the one attribute that the formula speaks of; None if there are more, or other values in it."""
+    order = bottom_up(content, ())
+    used = {i for part in order if isinstance(part, Wants) for i in part.profiles}
+    names = {name for i in used for name in profiles[i].attributes}
+    sets = {i: _numbers(profiles[i]) for i in used}
+    if len(names) != 1 or None in sets.values():
+        return None
+    known: dict[int, ValueSet] = {}
+    for part in order:
+        match part:
+            case Wants():
+                known[id(part)] = union([NOTHING, *(each for i in part.profiles if (each := sets[i]) is not None)])
+            case Both():
+                known[id(part)] = reduce(ValueSet.intersection, (known[id(each)] for each in part.parts))
+            case Either():
+                known[id(part)] = union(known[id(each)] for each in part.parts)
+            case Less():
+                known[id(part)] = known[id(part.whole)].minus(known[id(part.without)])
+    found = known[id(content)].number
+    if any(interval.low is None is interval.high for interval in found):
+        return None
+    (name,) = names
+    return Profile.from_expression(disjunction(_within(name, interval) for interval in found))
+
+
+def _numbers(profile: Profile) -> ValueSet | None:
+    """The numbers that a profile of one attribute wants; None if it may want anything else."""
+    if len(profile.attributes) != 1 or not profile.boxes:
+        return None
+    (name,) = profile.attributes
+    if any(set(box) != {name} for box in profile.boxes):
+        return None
+    found = union(box[name] for box in profile.boxes)
+    return found if found == ValueSet(number=found.number) else None
+
+
+def _within(name: str, interval: Interval) -> Expression:
+    low, high = interval.low, interval.high
+    if low is not None and high is not None and interval.low_closed and interval.high_closed:
+        return Between(name, low, high)
+    least = [] if low is None else [Compare(name, ">=" if interval.low_closed else ">", low)]
+    most = [] if high is None else [Compare(name, "<=" if interval.high_closed else "<", high)]
+    return conjunction([*least, *most])
+
+
+def _made_up(content: Content, profiles: Sequence[Profile]) -> Profile:
     known: dict[int, Profile] = {}
     for part in bottom_up(content, known):
         match part:
