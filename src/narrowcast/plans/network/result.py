@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from narrowcast.errors import InputError
 from narrowcast.model.arrays import Floats, Ints
 from narrowcast.model.cost import Compared, Cost
 from narrowcast.model.interest import Interest
@@ -20,6 +21,8 @@ from narrowcast.plans.network.cost import TERMS, PricedNetwork, direct_ways, pri
 from narrowcast.plans.network.decisions import Decisions, NetworkProblem, SitePlan
 from narrowcast.plans.network.prices import UNITS, NetworkPrices
 from narrowcast.plans.network.queries import queries_in, queries_tables
+
+MOST_NUMBERS = 1 << 16  # of channels, sessions and groups; those of a damaged plan may be any
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -288,6 +291,13 @@ def _decisions_in(problem: NetworkProblem, tables: Tables) -> Decisions:
     at_site, flow = _at(t["flow_session"]["site"], sites), _at(t["flow_session"]["flow"], flows)
     session, of = t["flow_session"]["session"].to_numpy(), _at(t["session_group"]["site"], sites)
     number, group = t["session_group"]["session"].to_numpy(), t["session_group"]["group"].to_numpy()
+    for name, last in (
+        ("channel", n_channels - 1),
+        ("session", number.max(initial=-1)),
+        ("group", group.max(initial=-1)),
+    ):
+        if last >= MOST_NUMBERS:
+            raise InputError(f"{name} must be below {MOST_NUMBERS:,}, got {last:,}", name=name, got=int(last))
     plans = []
     for site in problem.sites:
         mine, its = at_site == site.index, of == site.index
