@@ -14,6 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 from narrowcast.deliver.parts import records
@@ -49,11 +50,12 @@ from narrowcast.deliver.parts.events import (
     WasRead,
     Written,
 )
-from narrowcast.deliver.parts.part import Part
+from narrowcast.deliver.parts.part import NEVER, Part
 from narrowcast.deliver.parts.relay import Unopened
 from narrowcast.deliver.processes.traces import traces_of
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Address, Carrier, ConflictError, FinalError, Link, Log, Multicast, Registry
+from narrowcast.deliver.transport.protocols import Done
 from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode, decode_many, sequence_of
 from narrowcast.deliver.wire.seal import REFUSED
 from narrowcast.errors import NarrowcastError, TransportError
@@ -118,7 +120,8 @@ class Driver:
         self._beats: asyncio.Queue[Write] = asyncio.Queue()  # that we are alive, which waits for nothing else
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._busy_since = float("inf")
+        self._timer_at = NEVER
+        self._busy_since = NEVER
         self.heard: tuple[int, int, float] | None = None  # of a frame since somebody looked: shard, last entry, when
         self._encoded: tuple[Frame | Attach | Pulse | None, bytes] = (None, b"")
         self._stopped = False
@@ -175,7 +178,7 @@ class Driver:
         """Let the part take an event, now."""
         if self._stopped:
             return
-        for effect in self.part.step(event, self._loop.time()):
+        for effect in self.part.step(event, time.monotonic()):
             self._carry_out(effect)
         self._set_timer()
 
@@ -218,24 +221,28 @@ class Driver:
     def _set_timer(self) -> None:
         at = self.part.wake_at
         if self._timer is not None:
-            if self._timer.when() <= at:
+            if self._timer_at <= at:
                 return  # it looks again when it goes off
             self._timer.cancel()
-        self._timer = self._loop.call_at(at, self._tick) if at < float("inf") else None
+            self._timer = None
+        if at < NEVER:
+            # Loops count in milliseconds: one that goes off too early would be set again and again until it is time.
+            wait = ceil(1000 * max(0.0, at - time.monotonic())) / 1000
+            self._timer, self._timer_at = self._loop.call_later(wait, self._tick), at
 
     def _tick(self) -> None:
         """Time has come; where the loop was busy, or a carrier has more, the part may hear that before it decides."""
-        now = self._loop.time()
-        late = 0.0 if self._timer is None else now - self._timer.when()
+        now = time.monotonic()
+        late = 0.0 if self._timer is None else now - self._timer_at
         self._timer = None
         if now < self.part.wake_at:
             self._set_timer()
             return
         behind = any(getattr(carrier, "behind", False) for carrier in self.engines.distinct)
-        self._busy_since = min(self._busy_since, now) if late > LATE_S or behind else float("inf")
-        busy = now < self._busy_since + MOST_BUSY_S < float("inf")
+        self._busy_since = min(self._busy_since, now) if late > LATE_S or behind else NEVER
+        busy = now < self._busy_since + MOST_BUSY_S < NEVER
         if not busy:
-            self._busy_since = float("inf")
+            self._busy_since = NEVER
         self.tell(Tick(busy))
 
     # Effects out.
@@ -249,7 +256,7 @@ class Driver:
                 self._traces.delivered(effect)
             self.application(effect)
         elif isinstance(effect, Append):
-            self._spawn(self._append(effect))
+            self._append(effect)
         elif isinstance(effect, Locate):
             self._spawn(self._locate(effect))
         elif isinstance(effect, Watch):
@@ -364,16 +371,32 @@ class Driver:
 
     # The log.
 
-    async def _append(self, effect: Append) -> None:
+    def _append(self, effect: Append) -> None:
         begin = time.time_ns()
+
+        def done(found: int | TransportError) -> None:
+            event: Event
+            if isinstance(found, TransportError):
+                event = Failed(effect.request, str(found), final=isinstance(found, FinalError))
+            else:
+                event = Appended(effect.request, found)
+                if self._traces is not None:
+                    self._traces.published(effect.shard, found, begin)
+            try:
+                self.tell(event)
+            except Exception as error:  # whoever calls this would log it and go on
+                if not self.failed.done():
+                    self.failed.set_exception(error)
+
+        at_once = getattr(self.engines.log, "append_at_once", None)
+        if at_once is None or not at_once(effect.shard, effect.data, effect.dedup, done):
+            self._spawn(self._append_later(effect, done))
+
+    async def _append_later(self, effect: Append, done: Done) -> None:
         try:
-            sequence = await self.engines.log.append(effect.shard, effect.data, dedup=effect.dedup)
+            done(await self.engines.log.append(effect.shard, effect.data, dedup=effect.dedup))
         except TransportError as error:
-            self.tell(Failed(effect.request, str(error), final=isinstance(error, FinalError)))
-        else:
-            if self._traces is not None:
-                self._traces.published(effect.shard, sequence, begin)
-            self.tell(Appended(effect.request, sequence))
+            done(error)
 
     async def _read(self, effect: Read) -> None:
         try:
@@ -398,7 +421,7 @@ class Driver:
             await asyncio.sleep(0.01)
         after = getattr(self.part, "sequence", 0)
         ahead = 0  # bytes of entries since the lane was last empty
-        turn = self._loop.time()
+        turn = time.monotonic()
         async for entry in self.engines.log.tail(shard, after):
             ahead = ahead + len(entry.data) if self._lane else 0
             if len(self._lane) > MOST_AHEAD or ahead > MOST_AHEAD_BYTES:
@@ -406,9 +429,9 @@ class Driver:
                 await self._room.wait()
                 ahead = 0
             self.tell(WasRead(0, shard, entry.sequence - 1, entry.sequence, (entry,)))
-            if self._loop.time() > turn + TURN_S:  # a source that is behind would say nothing until it is not
+            if time.monotonic() > turn + TURN_S:  # a source that is behind would say nothing until it is not
                 await asyncio.sleep(0)
-                turn = self._loop.time()
+                turn = time.monotonic()
 
     # The registry.
 

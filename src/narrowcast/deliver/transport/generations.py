@@ -10,10 +10,11 @@ import logging
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
-from narrowcast.deliver.transport.protocols import Entry, Log, Stretch
+from narrowcast.deliver.transport.protocols import Done, Entry, Log, Stretch
 from narrowcast.deliver.wire.entry import Birth, decode_entry, is_birth
 from narrowcast.deliver.wire.lineage import Lineage, Reading
 from narrowcast.deliver.wire.place import bare_of
+from narrowcast.errors import TransportError
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +23,10 @@ class GenerationsLog(Log, Protocol):
     """A log by sequence numbers that knows its generations."""
 
     async def lineage(self, shard: int, *, fresh: bool = False) -> Lineage: ...
+
+    def known(self, shard: int) -> Lineage | None:
+        """The generations, if they need not be asked for."""
+        ...
 
     def learn(self, shard: int, lineage: Lineage) -> None:
         """What an entry that was read says, where it is not known yet."""
@@ -41,7 +46,23 @@ class NumberedLog:
 
     async def append(self, shard: int, data: bytes, *, dedup: str) -> int:
         sequence = await self._inner.append(shard, data, dedup=dedup)
-        lineage = await self._inner.lineage(shard)
+        return self._promised(shard, sequence, await self._inner.lineage(shard))
+
+    def append_at_once(self, shard: int, data: bytes, dedup: str, done: Done) -> bool:
+        """As `append`, where the log within can."""
+
+        def numbered(found: int | TransportError) -> None:
+            if isinstance(found, TransportError):
+                done(found)
+            elif (lineage := self._inner.known(shard)) is not None:
+                done(self._promised(shard, found, lineage))
+            else:  # another server since then: the entry counts, once it has a number among its generations
+                done(TransportError("the log's server changed", endpoint=str(shard)))
+
+        start = getattr(self._inner, "append_at_once", None)
+        return start is not None and start(shard, data, dedup, numbered)
+
+    def _promised(self, shard: int, sequence: int, lineage: Lineage) -> int:
         number, before = lineage.number(sequence), self._acknowledged.get(shard, 0)
         self._acknowledged[shard] = max(before, number)
         if not lineage.holds(before):
@@ -72,9 +93,9 @@ class NumberedLog:
 
     async def tail(self, shard: int, after: int) -> AsyncGenerator[Entry, None]:
         async for entry in self._inner.tail(shard, bare_of(after)):
-            if is_birth(entry.data):
-                await self._inner.lineage(shard, fresh=True)
-            lineage = await self._inner.lineage(shard)
+            lineage = None if is_birth(entry.data) else self._inner.known(shard)
+            if lineage is None:
+                lineage = await self._inner.lineage(shard, fresh=is_birth(entry.data))
             yield entry._replace(sequence=lineage.number(entry.sequence))
 
 

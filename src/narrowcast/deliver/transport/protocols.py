@@ -19,6 +19,7 @@ from narrowcast.errors import TransportError
 
 Receive = Callable[[bytes], None]
 ReceiveMany = Callable[[list[bytes]], None]
+Done = Callable[[int | TransportError], None]  # of an append
 
 
 class Entry(NamedTuple):
@@ -61,7 +62,11 @@ class FinalError(TransportError):
 
 
 class Log(Protocol):
-    """The durable log, one sequence of entries per shard."""
+    """The durable log, one sequence of entries per shard.
+
+    One that gains by it may also have `append_at_once(shard, data, dedup, done)`: it sends an entry before it returns
+    True, and calls `done` with the number or the error as soon as it is known; False if there is more to do first.
+    """
 
     @property
     def most_bytes(self) -> int:

@@ -17,6 +17,7 @@ from narrowcast.deliver.transport.extra import engine
 
 log = logging.getLogger(__name__)
 HEAD = b"NATS/1.0\r\n"
+Answered = Callable[[bytes | Exception], None]
 
 
 async def listen_at_once(connection: Any, subject: str, heard: Callable[[Any], None]) -> Any:
@@ -56,7 +57,7 @@ class Requests:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._numbers = itertools.count()
-        self._waiting: dict[str, asyncio.Future[Any]] = {}
+        self._waiting: dict[str, tuple[Answered, asyncio.TimerHandle]] = {}
         self._inbox = ""
         self._starting = asyncio.Lock()
 
@@ -64,20 +65,39 @@ class Requests:
         """The answer's data. Raises what the library's own `request` does."""
         if not self._inbox:
             await self._start()
-        loop = asyncio.get_running_loop()
-        token = str(next(self._numbers))
-        answer = self._waiting[token] = loop.create_future()
-        late = loop.call_later(timeout, self._give_up, token)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        def answered(found: bytes | Exception) -> None:
+            if not answer.done():
+                answer.set_exception(found) if isinstance(found, Exception) else answer.set_result(found)
+
+        token = self._expect(answered, timeout)
         try:
             await _write(self._connection, subject, f"{self._inbox}.{token}", data, headers or {})
-            found = await answer
+            return await answer
         finally:
+            self._taken(token)
+
+    def ask_now(self, subject: str, data: bytes, timeout: float, headers: dict[str, str], answered: Answered) -> bool:
+        """Ask before returning, and have `answered` called where the answer is read; False if that cannot be now."""
+        if not self._inbox or len(data) > self._connection.max_payload or not _is_direct(self._connection):
+            return False
+        token = self._expect(answered, timeout)
+        _write_now(self._connection, _command(subject, f"{self._inbox}.{token}", data, headers))
+        return True
+
+    def _expect(self, answered: Answered, timeout: float) -> str:
+        token = str(next(self._numbers))
+        late = asyncio.get_running_loop().call_later(timeout, self._give_up, token)
+        self._waiting[token] = (answered, late)
+        return token
+
+    def _taken(self, token: str) -> Answered | None:
+        """Who waits for an answer, from now on no longer."""
+        answered, late = self._waiting.pop(token, (None, None))
+        if late is not None:
             late.cancel()
-            self._waiting.pop(token, None)
-        if found.headers and found.headers.get("Status") == "503":
-            raise engine("nats").errors.NoRespondersError
-        result: bytes = found.data
-        return result
+        return answered
 
     async def _start(self) -> None:
         async with self._starting:
@@ -87,14 +107,15 @@ class Requests:
                 self._inbox = inbox
 
     def _heard(self, message: Any) -> None:
-        answer = self._waiting.get(message.subject.rpartition(".")[2])
-        if answer is not None and not answer.done():
-            answer.set_result(message)
+        answered = self._taken(message.subject.rpartition(".")[2])
+        if answered is not None:
+            nobody = message.headers and message.headers.get("Status") == "503"
+            answered(engine("nats").errors.NoRespondersError() if nobody else message.data)
 
     def _give_up(self, token: str) -> None:
-        answer = self._waiting.get(token)
-        if answer is not None and not answer.done():
-            answer.set_exception(engine("nats").errors.TimeoutError())
+        answered = self._taken(token)
+        if answered is not None:
+            answered(engine("nats").errors.TimeoutError())
 
 
 def header_lines(raw: bytes) -> dict[str, str]:
@@ -109,20 +130,33 @@ def header_lines(raw: bytes) -> dict[str, str]:
 
 async def _write(connection: Any, subject: str, reply: str, data: bytes, headers: dict[str, str]) -> None:
     """Publish, behind all that waits to be written. Without a connection it waits for one, as the library has it."""
-    errors, command = engine("nats").errors, engine("nats.protocol.command")
+    errors = engine("nats").errors
     if connection.is_closed:
         raise errors.ConnectionClosedError
     if len(data) > connection.max_payload:
         raise errors.MaxPayloadError
-    if headers:
-        lines = b"".join(f"{name}: {value}\r\n".encode() for name, value in headers.items())
-        text = command.hpub_cmd(subject, reply, b"".join((HEAD, lines, b"\r\n")), data)
-    else:
-        text = command.pub_cmd(subject, reply, data)
-    waiting = [*connection._pending, text]
-    if connection.is_connected and isinstance(connection._transport, engine("nats.aio.transport").TcpTransport):
-        connection._pending, connection._pending_data_size = [], 0
-        connection._transport.writelines(waiting)
+    text = _command(subject, reply, data, headers)
+    if _is_direct(connection):
+        _write_now(connection, text)
     else:
         await connection._send_command(text)
         await connection._flush_pending()
+
+
+def _command(subject: str, reply: str, data: bytes, headers: dict[str, str]) -> bytes:
+    command = engine("nats.protocol.command")
+    if not headers:
+        return bytes(command.pub_cmd(subject, reply, data))
+    lines = b"".join(f"{name}: {value}\r\n".encode() for name, value in headers.items())
+    return bytes(command.hpub_cmd(subject, reply, b"".join((HEAD, lines, b"\r\n")), data))
+
+
+def _is_direct(connection: Any) -> bool:
+    """Whether what is written goes straight to the socket."""
+    return connection.is_connected and isinstance(connection._transport, engine("nats.aio.transport").TcpTransport)
+
+
+def _write_now(connection: Any, text: bytes) -> None:
+    waiting = [*connection._pending, text]
+    connection._pending, connection._pending_data_size = [], 0
+    connection._transport.writelines(waiting)

@@ -91,14 +91,33 @@ class NatsLink:
 
     async def append(self, subject: str, data: bytes, timeout: float, headers: dict[str, str]) -> int:
         """Have a stream take a message: its sequence number there. Raises what JetStream's own `publish` does."""
-        nats, errors = engine("nats"), engine("nats.js.errors")
         try:
-            found = json.loads(await self.requests.ask(subject, data, timeout, headers))
-        except nats.errors.NoRespondersError:
-            raise errors.NoStreamResponseError from None
-        if "error" in found:
-            raise errors.APIError.from_error(found["error"])
-        return int(found["seq"])
+            return _sequence(await self.requests.ask(subject, data, timeout, headers))
+        except engine("nats").errors.NoRespondersError:
+            raise engine("nats.js.errors").NoStreamResponseError from None
+
+    def append_now(
+        self,
+        subject: str,
+        data: bytes,
+        timeout: float,
+        headers: dict[str, str],
+        done: Callable[[int | Exception], None],
+    ) -> bool:
+        """The same without a turn of the loop before or after; False if that cannot be now."""
+
+        def answered(found: bytes | Exception) -> None:
+            if isinstance(found, engine("nats").errors.NoRespondersError):
+                found = engine("nats.js.errors").NoStreamResponseError()
+            if isinstance(found, bytes):
+                try:
+                    done(_sequence(found))
+                    return
+                except (engine("nats.js.errors").APIError, ValueError, KeyError) as error:
+                    found = error
+            done(found)
+
+        return self.requests.ask_now(subject, data, timeout, headers, answered)
 
     async def serve(self, subject: str, queue: str, heard: Callable[[str, str, bytes], None]) -> None:
         """Have `heard(subject, reply, data)` called for what is asked; one of all who serve as `queue` gets it."""
@@ -134,6 +153,14 @@ class NatsLink:
         if not self.nc.is_closed:
             with suppress(TimeoutError, OSError):  # a server that is stopped takes nothing and refuses nothing
                 await asyncio.wait_for(self.nc.close(), CLOSE_S)
+
+
+def _sequence(answer: bytes) -> int:
+    """What a stream says of a message that it took."""
+    found = json.loads(answer)
+    if "error" in found:
+        raise engine("nats.js.errors").APIError.from_error(found["error"])
+    return int(found["seq"])
 
 
 async def connect_nats(url: str, *, system: str = "nc", name: str = "", patience: float = PATIENCE_S) -> NatsLink:

@@ -17,6 +17,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -24,7 +25,7 @@ from narrowcast.deliver.transport.extra import engine
 from narrowcast.deliver.transport.nats.at_once import listen_at_once
 from narrowcast.deliver.transport.nats.direct import DirectGet, why
 from narrowcast.deliver.transport.nats.link import IN_USE, NatsLink, refusal
-from narrowcast.deliver.transport.protocols import ConflictError, Entry, FinalError, Stretch
+from narrowcast.deliver.transport.protocols import ConflictError, Done, Entry, FinalError, Stretch
 from narrowcast.deliver.wire.entry import Birth, decode_entry, encode_entry
 from narrowcast.deliver.wire.lineage import Lineage
 from narrowcast.errors import TransportError
@@ -122,9 +123,23 @@ class NatsLog:
         try:
             return await self._link.append(self._subject(shard), data, self._timeout, {"Nats-Msg-Id": dedup})
         except (nats.errors.Error, TimeoutError, OSError) as error:
-            self._lineages.pop(shard, None)  # there may be another server, or another stream
-            kind = FinalError if getattr(error, "err_code", None) == TOO_LARGE else TransportError
-            raise kind(f"the log did not accept the entry: {why(error)}", endpoint=self._stream(shard)) from None
+            raise self._not_accepted(shard, error) from None
+
+    def append_at_once(self, shard: int, data: bytes, dedup: str, done: Done) -> bool:
+        """`append` where nothing stands in its way and nothing has to be asked first."""
+        now = asyncio.get_running_loop().time()
+        if self.known(shard) is None or now < self._full_until or len(data) > self.most_bytes:
+            return False
+
+        def answered(found: int | Exception) -> None:
+            done(self._not_accepted(shard, found) if isinstance(found, Exception) else found)
+
+        return self._link.append_now(self._subject(shard), data, self._timeout, {"Nats-Msg-Id": dedup}, answered)
+
+    def _not_accepted(self, shard: int, error: Exception) -> TransportError:
+        self._lineages.pop(shard, None)  # there may be another server, or another stream
+        kind = FinalError if getattr(error, "err_code", None) == TOO_LARGE else TransportError
+        return kind(f"the log did not accept the entry: {why(error)}", endpoint=self._stream(shard))
 
     def _refuse_unconnected(self, shard: int) -> None:
         """An entry that waits for a connection could reach a log whose generation nobody has begun."""
@@ -183,13 +198,18 @@ class NatsLog:
 
     async def lineage(self, shard: int, *, fresh: bool = False) -> Lineage:
         """The generations of a shard. Until this server's start is among them they are asked for every time."""
-        server = self._server()
-        known = self._lineages.get(shard)
-        if known is not None and not fresh and known[0] == server and known[1].has(server):
-            return known[1]
+        known = None if fresh else self.known(shard)
+        if known is not None:
+            return known
         found, _ = await self._read_lineage(shard)
         self.learn(shard, found)
         return found
+
+    def known(self, shard: int) -> Lineage | None:
+        """The generations, if this server's start is known to be among them."""
+        server = self._server()
+        at, found = self._lineages.get(shard, (b"", None))
+        return found if found is not None and at == server and found.has(server) else None
 
     def learn(self, shard: int, lineage: Lineage) -> None:
         """An entry that was read says of a generation that is not known yet."""
@@ -234,8 +254,7 @@ class NatsLog:
 
     def _server(self) -> bytes:
         """Which start of which server this is: a server takes a new id whenever it starts."""
-        name = str(self._link.nc._server_info.get("server_id", ""))
-        return blake2b(name.encode(), digest_size=8).digest()
+        return _digest(str(self._link.nc._server_info.get("server_id", "")))
 
     async def read(self, shard: int, after: int, *, most: int, upto: int | None = None) -> Stretch:
         wanted = most if upto is None else min(most, upto - after)
@@ -340,6 +359,11 @@ class NatsLog:
 
     def _live(self, shard: int) -> str:
         return f"{self._link.system}.live.{shard}"
+
+
+@lru_cache(maxsize=16)
+def _digest(name: str) -> bytes:
+    return blake2b(name.encode(), digest_size=8).digest()
 
 
 def _unhex(text: str) -> bytes:
