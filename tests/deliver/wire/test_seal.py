@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, Seal, decode, encode, end_of, in_generation, place
+from narrowcast.deliver.wire.columns import Columns
 from narrowcast.deliver.wire.frame import EVERY, FRAME_BYTES
 from narrowcast.deliver.wire.seal import WINDOW, session_key
 from narrowcast.errors import TransportError
@@ -34,13 +37,15 @@ def receiver(*channels: int, name: str = "") -> Seal:
 
 def opened(seal: Seal, data: bytes) -> object:
     found = seal.open(data)
-    return decode(found) if isinstance(found, bytes) else found.reason
+    return found.reason if isinstance(found, Malformed) else decode(found)
 
 
+LONG = pa.record_batch({"text": ["x" * 1000] * 40})
+ROWS = Frame(0, 7, 3, end_of(AT - 1), end_of(AT), Columns(place(AT, 0) - 1, np.arange(40), LONG))  # larger than LARGE
 PULSE = Pulse(0, 3, end_of(AT - 4), end_of(AT), ((7, end_of(AT)),))
 
 
-@pytest.mark.parametrize("what", [FRAME, Attach("edge", 3, 7), PULSE])
+@pytest.mark.parametrize("what", [FRAME, Attach("edge", 3, 7), PULSE, ROWS])
 def test_what_is_sealed_comes_out_as_it_went_in_and_only_once(what: Frame | Attach | Pulse) -> None:
     data = sender().pack(what)
     other = receiver()
@@ -80,9 +85,10 @@ def test_what_others_made_is_refused_with_a_reason(data: bytes, reason: str) -> 
     assert opened(receiver(), data) == reason
 
 
-@given(st.data())
-def test_a_frame_that_was_changed_or_cut_anywhere_is_refused(data: st.DataObject) -> None:
-    whole = bytearray(sender().pack(FRAME))
+@pytest.mark.parametrize("frame", [FRAME, ROWS], ids=("messages", "columns"))
+@given(data=st.data())
+def test_a_frame_that_was_changed_or_cut_anywhere_is_refused(frame: Frame, data: st.DataObject) -> None:
+    whole = bytearray(sender().pack(frame))
     bit = data.draw(st.integers(0, 8 * len(whole) - 1))
     whole[bit // 8] ^= 1 << bit % 8
     assert not isinstance(opened(receiver(), bytes(whole)), Frame)

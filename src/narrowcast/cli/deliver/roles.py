@@ -70,9 +70,9 @@ def preflight(
 
 
 def _run(role: str, path: Path, metrics: int | None) -> None:
-    import asyncio
     from dataclasses import replace
 
+    from narrowcast.deliver.processes.loop import run
     from narrowcast.deliver.processes.roles import run_role
     from narrowcast.deliver.processes.system import System
 
@@ -80,4 +80,4 @@ def _run(role: str, path: Path, metrics: int | None) -> None:
     if metrics is not None:
         config = replace(config, metrics=replace(config.metrics, port=metrics))
     notes.print(f"{role} starts; Ctrl-C ends it")
-    asyncio.run(run_role(role, config))
+    run(run_role(role, config))

@@ -40,12 +40,11 @@ def subscribe(
 
         narrowcast subscribe "symbol = 'IBM'" --name desk-4 --state desk-4.json
     """
-    import asyncio
-
+    from narrowcast.deliver.processes.loop import run
     from narrowcast.profiles import Profile
 
     wanted = Profile.parse(profile)
-    asyncio.run(_run(wanted.text, system, limit, seconds, name, state, from_start, interface, gateway, edge))
+    run(_run(wanted.text, system, limit, seconds, name, state, from_start, interface, gateway, edge))
 
 
 async def _run(

@@ -8,6 +8,8 @@ from concurrent.futures import TimeoutError as LateError
 from threading import Thread
 from typing import Any, TypeVar
 
+from narrowcast.deliver.processes.loop import new_loop
+
 T = TypeVar("T")
 END_S = 10.0
 
@@ -16,7 +18,7 @@ class Blocking:
     """Runs coroutines and waits for them. `start` before the first, `end` after the last."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_loop()
         self._thread = Thread(target=self._loop.run_forever, name="narrowcast", daemon=True)
 
     def start(self) -> None:

@@ -377,8 +377,7 @@ class Edge(Node):
         from narrowcast.deliver.parts.reader_columns import rows_by_flow  # only who has columns needs Arrow
         from narrowcast.deliver.routing.table_tests import TableTests
 
-        flows = columns.coded_flows()
-        found = {text: rows_by_flow(reader, routing, flows) for text, reader in readers.items()}
+        found = {text: rows_by_flow(reader, routing, columns.flows) for text, reader in readers.items()}
         if any(rows is None for rows in found.values()):
             if self._tests is None:
                 profiles = {each.profile.text: each.profile for each in self.subscriptions.values()}

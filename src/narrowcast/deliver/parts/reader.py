@@ -118,6 +118,7 @@ class Reader:
     told: int = 0  # the position the application was last told
     ends: dict[int, dict[int, int]] = field(default_factory=dict)  # by epoch and channel: how far it connects
     flows: tuple[Routing | None, dict[int, int]] = (None, {})  # what the flows of a plan say
+    verdict_of: tuple[Routing | None, Any] = (None, None)  # the same as an array, once columns come along
 
     test: Callable[[Mapping[str, Any]], bool] = field(init=False)
 

@@ -17,6 +17,8 @@ from narrowcast.deliver.wire import END, ColumnBatch, Malformed, place
 from narrowcast.deliver.wire.columns import ColumnRows, Columns, Indices, decode_columns, merged
 from narrowcast.profiles import Profile
 
+UNKNOWN = 255  # in place of what a flow says
+
 
 def wanted_rows(profile: Profile | None, sequence: int, batch: ColumnBatch) -> Columns | None:
     """The rows of an entry that a profile matches, or all of them; None if there are none."""
@@ -36,15 +38,19 @@ def _decoded(batch: ColumnBatch) -> pa.RecordBatch | Malformed:
     return decode_columns(batch.data, batch.count)
 
 
-def rows_by_flow(reader: Reader, routing: Routing, flows: pa.DictionaryArray) -> Indices | None:
+def rows_by_flow(reader: Reader, routing: Routing, flows: Indices) -> Indices | None:
     """The rows that a subscription wants, where their flows alone decide it; None if a row has to be looked at."""
-    numbers = flows.dictionary.to_pylist()
-    known = reader.verdicts(routing, numbers)
-    says = [known[number] for number in numbers]
-    if PERHAPS in says:
-        return None
-    wanted = np.array([verdict == YES for verdict in says], np.bool_)
-    return np.flatnonzero(wanted[flows.indices.to_numpy()])
+    if reader.verdict_of[0] is not routing:
+        reader.verdict_of = (routing, np.full(len(routing.flows) + 1, UNKNOWN, np.uint8))
+    table = reader.verdict_of[1]
+    known = np.minimum(flows, len(table) - 1)  # rows of no flow are alike
+    says = table[known]
+    if (says == UNKNOWN).any():
+        new = np.unique(known[says == UNKNOWN]).tolist()
+        verdicts = reader.verdicts(routing, new)
+        table[new] = [verdicts[number] for number in new]
+        says = table[known]
+    return None if (says == PERHAPS).any() else np.flatnonzero(says == YES)
 
 
 def in_order(messages: Mapping[int, bytes], columns: Mapping[int, list[Columns]], upto: int) -> list[Any]:

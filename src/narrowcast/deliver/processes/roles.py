@@ -29,6 +29,7 @@ from narrowcast.deliver.parts.source import Source, SourceSettings
 from narrowcast.deliver.processes.backbone import Backbone, backbone
 from narrowcast.deliver.processes.drive import Driver, Engines
 from narrowcast.deliver.processes.logs import set_up_logs
+from narrowcast.deliver.processes.loop import run
 from narrowcast.deliver.processes.retention import count_dropped, parse_retention
 from narrowcast.deliver.processes.statistics import report_for_ever, snapshots_of
 from narrowcast.deliver.processes.system import System
@@ -271,7 +272,7 @@ def main(arguments: list[str]) -> int:
         system = System.read(path)
         if metrics:
             system = replace(system, metrics=replace(system.metrics, port=int(metrics[0])))
-        asyncio.run(run_role(role, system))
+        run(run_role(role, system))
     except NarrowcastError as error:
         print(f"narrowcast {role}: {error}", file=sys.stderr)
         return 1

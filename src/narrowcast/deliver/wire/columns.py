@@ -320,10 +320,6 @@ class Columns(Sequence[Message]):
     def places(self) -> list[int]:
         return [self.base + 1 + index for index in self.indices.tolist()]
 
-    def coded_flows(self) -> pa.DictionaryArray:
-        """The flow of each row, with the different ones apart."""
-        return pa.array(self.flows).dictionary_encode()
-
     def payloads(self) -> list[bytes]:
         """Each row as JSON."""
         return [encode_payload(row, ANY_SIZE) for row in rows_of(self.batch)]

@@ -77,7 +77,7 @@ def decode_payloads(data: Sequence[bytes]) -> list[dict[str, Any] | Malformed]:
     [{'price': 1}, Malformed(reason='payload')]
     """
     try:
-        found = [decode_payload(each) if b'"$' in each else _FAST_DECODE(each) for each in data]
+        found = [decode_payload(each) if b"$" in each else _FAST_DECODE(each) for each in data]
     except Exception:  # its own kind of error, which only those who have it can name
         found = []
     if len(found) == len(data) and _ROWS.issuperset(map(type, found)):

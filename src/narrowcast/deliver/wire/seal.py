@@ -18,6 +18,7 @@ from hashlib import blake2b
 from typing import Any
 
 from narrowcast.deliver.wire.frame import (
+    COLUMNS,
     EVERY,
     MAGIC,
     PREFIX,
@@ -32,6 +33,7 @@ from narrowcast.deliver.wire.frame import (
 from narrowcast.errors import TransportError
 
 SEALED, ALONE = 0x80, 0x40  # in the kind of a frame
+LARGE = 16 << 10
 WINDOW = 1024  # frames of one sender and session that may overtake each other
 KEY_BYTES = 16
 NONCE = 12
@@ -128,8 +130,13 @@ class Seal:
         nonce = self._me + self._count.to_bytes(NONCE - _PREFIX, "big")
         kind = data[3] | SEALED | (ALONE if to else 0)
         head = b"%b%c%b" % (_START, kind, data[4 : PREFIX.size])
-        sealed: bytes = aead.encrypt(nonce, memoryview(data)[PREFIX.size :], head + to.encode())
-        return b"".join((head, nonce, sealed))
+        rest = memoryview(data)[PREFIX.size :]
+        if not _is_large(data):
+            return b"".join((head, nonce, aead.encrypt(nonce, rest, head + to.encode())))
+        found: Any = bytearray(len(data) + SEAL_BYTES)
+        found[: PREFIX.size + NONCE] = head + nonce
+        aead.encrypt_into(nonce, rest, head + to.encode(), memoryview(found)[PREFIX.size + NONCE :])
+        return found  # type: ignore[no-any-return]
 
     def open(self, data: bytes) -> bytes | Malformed:
         """A frame as `encode` made it, or why it is refused: foreign, forged, replayed, no key. Never raises."""
@@ -148,17 +155,21 @@ class Seal:
             return Malformed("no key")
         if not kind & SEALED or len(data) < PREFIX.size + SEAL_BYTES:
             return Malformed("forged")
-        nonce = data[PREFIX.size : PREFIX.size + NONCE]
-        head = data[: PREFIX.size]
+        nonce = bytes(data[PREFIX.size : PREFIX.size + NONCE])
+        head = bytes(data[: PREFIX.size])
+        sealed, with_it = memoryview(data)[PREFIX.size + NONCE :], head + self._name if kind & ALONE else head
+        plain = b"%b%c%b" % (_START, kind & ~(SEALED | ALONE), head[4:])
         try:
-            rest = aead.decrypt(
-                nonce, memoryview(data)[PREFIX.size + NONCE :], head + self._name if kind & ALONE else head
-            )
+            if not _is_large(data):
+                plain += aead.decrypt(nonce, sealed, with_it)
+            else:
+                found: Any = bytearray(len(data) - SEAL_BYTES)
+                found[: PREFIX.size] = plain
+                aead.decrypt_into(nonce, sealed, with_it, memoryview(found)[PREFIX.size :])
+                plain = found
         except Exception:  # the library's InvalidTag, which only those who have it can name
             return Malformed("forged")
-        if not self._is_new(epoch, channel, nonce):
-            return Malformed("replayed")
-        return b"".join((_START, bytes((kind & ~(SEALED | ALONE),)), head[4:], rest))
+        return plain if self._is_new(epoch, channel, nonce) else Malformed("replayed")
 
     def passes(self, what: Frame | Attach | Pulse) -> bytes | None:
         """The bytes of a frame that may go on as it came; None for one that must be packed, for each who gets it.
@@ -183,6 +194,11 @@ class Seal:
             return False
         self._seen[key] = (last, before | bit)
         return True
+
+
+def _is_large(data: bytes) -> bool:
+    """Whether a frame is one of columns, of which nothing is cut out as bytes, and a copy of it worth avoiding."""
+    return len(data) >= LARGE and data[3] & ~(SEALED | ALONE) == COLUMNS
 
 
 def _engine() -> Any:
