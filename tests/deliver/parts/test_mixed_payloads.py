@@ -37,7 +37,7 @@ from narrowcast.deliver.routing.routes import Subscribers, by_content, by_flows
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Entry, Multicast
 from narrowcast.deliver.wire import ColumnBatch, Frame, decode, encode, encode_entry, end_of, place
-from narrowcast.deliver.wire.columns import ColumnRows, Columns, encode_columns
+from narrowcast.deliver.wire.columns import Columns, encode_columns
 from narrowcast.errors import InputError
 from narrowcast.profiles import Profile
 
@@ -114,11 +114,7 @@ def got(effects: Sequence[Effect]) -> dict[str, list[tuple[int, str]]]:
     found: dict[str, list[tuple[int, str]]] = {name: [] for name in PROFILES}
     for effect in effects:
         if isinstance(effect, Deliver) and len(effect.messages):
-            if isinstance(effect.messages, ColumnRows):
-                batch = MessageBatch((), 0, (), {}, None, effect.messages.columns)
-            else:
-                places, payloads = zip(*effect.messages, strict=True)
-                batch = MessageBatch(payloads, 0, places, {})
+            batch = MessageBatch(effect.messages, 0, {})
             assert effect.position >= batch.places[-1]
             found[effect.subscription] += [(at, repr(each)) for at, each in zip(batch.places, batch, strict=True)]
     return found

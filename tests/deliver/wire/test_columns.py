@@ -26,7 +26,7 @@ from narrowcast.deliver.wire import (
     encode_entry,
     end_of,
 )
-from narrowcast.deliver.wire.columns import Columns, decode_columns, encode_columns, merged, rows_of
+from narrowcast.deliver.wire.columns import ColumnRows, Columns, decode_columns, encode_columns, merged, rows_of
 from narrowcast.deliver.wire.frame import MOST_BYTES
 from narrowcast.errors import InputError
 
@@ -235,7 +235,7 @@ def test_rows_that_came_apart_are_one_again_and_a_subscriber_gets_columns_or_dic
     assert both == whole
     assert len(whole.without([whole.select([1])])) == 2
     assert (whole.upto(1 << 16), whole.upto((1 << 16) + 2), whole.upto(end_of(9))) == (0, 2, 3)
-    batch = MessageBatch((), 0, (), {}, None, both)
+    batch = MessageBatch(ColumnRows(both), 0, {})
     assert batch.arrow().to_batches()[0] == BATCH
     assert list(batch.places) == [(1 << 16) + k for k in (1, 2, 3)]
     assert (len(batch), batch[1]["p"], batch[0]["x"]) == (3, 2, {"y": "z"})

@@ -361,15 +361,11 @@ class Subscription(AsyncIterator[MessageBatch]):
                 raise effect
             if isinstance(effect, Gap):
                 self.position[effect.shard] = effect.upto
-                return MessageBatch((), effect.shard, (), dict(self.position), effect.reason)
+                return MessageBatch((), effect.shard, dict(self.position), effect.reason)
             self.position[effect.shard] = effect.position
             if effect.messages:
                 self._owed = len(effect.messages)
-                columns = getattr(effect.messages, "columns", None)
-                if columns is not None:
-                    return MessageBatch((), effect.shard, (), dict(self.position), None, columns)
-                places, rows = zip(*effect.messages, strict=True)
-                return MessageBatch(rows, effect.shard, places, dict(self.position))
+                return MessageBatch(effect.messages, effect.shard, dict(self.position))
 
     async def close(self) -> None:
         await self._connection._close(self)

@@ -151,28 +151,28 @@ class MessageBatch(Sequence[dict[str, Any]]):
 
     def __init__(
         self,
-        rows: tuple[bytes, ...],
+        messages: Sequence[tuple[int, bytes]],
         shard: int,
-        places: tuple[int, ...],
         position: Mapping[int, int],
         gap: str | None = None,
-        columns: Columns | None = None,
     ) -> None:
+        """`messages`: place and payload of each, or `ColumnRows`."""
         self.shard, self.position, self.gap = shard, position, gap
-        self._rows, self._places, self._columns = rows, places, columns
+        self._messages = messages
+        self._columns: Columns | None = getattr(messages, "columns", None)
         self._decoded: list[dict[str, Any]] = []
 
     @property
     def places(self) -> Sequence[int]:
         """Where each message stands in its shard's log."""
-        return self._places if self._columns is None else self._columns.places
+        return [at for at, _ in self._messages] if self._columns is None else self._columns.places
 
     def __repr__(self) -> str:
         why = "" if self.gap is None else f", gap {self.gap!r}"
         return f"MessageBatch({len(self)} messages of shard {self.shard}, position {dict(self.position)}{why})"
 
     def __len__(self) -> int:
-        return len(self._rows) if self._columns is None else len(self._columns)
+        return len(self._messages)
 
     @overload
     def __getitem__(self, index: int) -> dict[str, Any]: ...
@@ -187,7 +187,8 @@ class MessageBatch(Sequence[dict[str, Any]]):
 
     def _decode(self) -> list[dict[str, Any]]:
         if self._columns is None:
-            return [{} if isinstance(row, Malformed) else row for row in decode_payloads(self._rows)]
+            rows = decode_payloads([payload for _, payload in self._messages])
+            return [{} if isinstance(row, Malformed) else row for row in rows]
         from narrowcast.deliver.wire.columns import rows_of
 
         return rows_of(self._columns.batch)

@@ -134,20 +134,26 @@ class Reader:
         if self.blind or frame.upto <= self.mark:
             return
         self.claim(frame.epoch, frame.channel, frame.after, frame.upto)
+        new = frame.after >= max(self.mark, self.furthest)  # nothing in it was here before
         self.furthest = max(self.furthest, frame.upto)
         mark, held = self.mark, self.held
-        says = self.verdicts(opened.routing, {message[1] for message in frame.messages})
-        before, asked = len(held), []
+        flows = {message[1] for message in frame.messages}
+        says = self.verdicts(opened.routing, flows)
+        before = len(held)
+        asked: list[int] = []
         repeated = by_flow = 0
-        for index, (at, flow, payload) in enumerate(frame.messages):
-            if at <= mark or at in held:
-                repeated += 1
-            elif (verdict := says[flow]) == YES:
-                held[at] = payload
-            elif verdict == PERHAPS:
-                asked.append(index)
-            else:
-                by_flow += 1
+        if new and all(says[flow] == YES for flow in flows):
+            held.update([(at, payload) for at, _, payload in frame.messages])
+        else:
+            for index, (at, flow, payload) in enumerate(frame.messages):
+                if at <= mark or at in held:
+                    repeated += 1
+                elif (verdict := says[flow]) == YES:
+                    held[at] = payload
+                elif verdict == PERHAPS:
+                    asked.append(index)
+                else:
+                    by_flow += 1
         for index in self._matching(opened, asked):
             at, _, payload = frame.messages[index]
             held[at] = payload
