@@ -72,9 +72,9 @@ def preflight(
 def _run(role: str, path: Path, metrics: int | None) -> None:
     from dataclasses import replace
 
-    from narrowcast.deliver.processes.loop import run
     from narrowcast.deliver.processes.roles import run_role
     from narrowcast.deliver.processes.system import System
+    from narrowcast.deliver.transport.loop import run
 
     config = System.read(path)
     if metrics is not None:

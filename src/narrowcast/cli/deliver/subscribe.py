@@ -40,7 +40,7 @@ def subscribe(
 
         narrowcast subscribe "symbol = 'IBM'" --name desk-4 --state desk-4.json
     """
-    from narrowcast.deliver.processes.loop import run
+    from narrowcast.deliver.transport.loop import run
     from narrowcast.profiles import Profile
 
     wanted = Profile.parse(profile)

@@ -8,7 +8,7 @@ from concurrent.futures import TimeoutError as LateError
 from threading import Thread
 from typing import Any, TypeVar
 
-from narrowcast.deliver.processes.loop import new_loop
+from narrowcast.deliver.transport.loop import new_loop
 
 T = TypeVar("T")
 END_S = 10.0

@@ -29,11 +29,11 @@ from narrowcast.deliver.parts.source import Source, SourceSettings
 from narrowcast.deliver.processes.backbone import Backbone, backbone
 from narrowcast.deliver.processes.drive import Driver, Engines
 from narrowcast.deliver.processes.logs import set_up_logs
-from narrowcast.deliver.processes.loop import run
 from narrowcast.deliver.processes.retention import count_dropped, parse_retention
 from narrowcast.deliver.processes.statistics import report_for_ever, snapshots_of
 from narrowcast.deliver.processes.system import System
 from narrowcast.deliver.transport.dds.config import packet_bytes
+from narrowcast.deliver.transport.loop import run
 from narrowcast.errors import InputError, NarrowcastError, TransportError
 from narrowcast.model.folder import plan_key
 
