@@ -28,6 +28,7 @@ def test_two_plans_of_any_kind_are_compared(kind: str, tmp_path: Path, capsys: A
     assert found["seconds"] == pytest.approx(sum(step["lasts_s"] for step in found["steps"]))
     assert cli.run(ask) == 0
     shown = capsys.readouterr().out
+    assert "cost" in shown.partition("\n")[0]
     assert "Migration in" in shown
     assert "has it at every step" in shown
     assert "eceiver" not in shown + str([*found]), "one word for who receives"

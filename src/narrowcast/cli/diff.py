@@ -134,12 +134,12 @@ def _warn(found: Migration) -> None:
 
 
 def _headline(found: Migration) -> str:
-    term = HEADLINE.get(found.new.kind, "total")
-    before, after = found.cost.get(term, (None, None))
-    if before is None or after is None:
-        return f"from a {found.old.kind} plan to a {found.new.kind} plan"
-    share = f" ({after / before - 1:+.1%})" if before else ""
-    return f"{'cost' if term == 'total' else term + ' cost'} {quantity(before)} → {quantity(after)}{share}"
+    for term in (HEADLINE.get(found.new.kind, "total"), "total"):  # a hybrid plan has no excess
+        before, after = found.cost.get(term, (None, None))
+        if before is not None and after is not None:
+            share = f" ({after / before - 1:+.1%})" if before else ""
+            return f"{'cost' if term == 'total' else term + ' cost'} {quantity(before)} → {quantity(after)}{share}"
+    return f"from a {found.old.kind} plan to a {found.new.kind} plan"
 
 
 def _show_filters(found: Migration) -> None:
