@@ -119,7 +119,7 @@ def _show(found: Migration, top: int) -> None:
     if len(steps) > 2 * top:
         steps = [*steps[:top], ("…", f"{len(steps) - 2 * top:,} more"), *steps[-top:]]
     heads = ("step", "", "at", "joins", "moves", "leaves", "beside")
-    output.print(table(f"Migration in {found.seconds:,.4g} s", heads, steps, numbers=heads[2:6]))
+    output.print(table(f"Migration in {quantity(found.seconds)} s", heads, steps, numbers=heads[2:6]))
     _warn(found)
     output.print("Whoever wants something under both plans has it at every step.")
 
@@ -157,4 +157,4 @@ def _row(step: Step, number: int) -> tuple[object, ...]:
     beside += [
         f"{n:,} {CLOSED[verb]}" for verb, n in Counter(need.verb for need in step.undo).items() if verb in CLOSED
     ]
-    return str(number), step.kind, f"{step.at_s:,.4g} s", joins, len(step.moves) or "", leaves, ", ".join(beside)
+    return str(number), step.kind, f"{quantity(step.at_s)} s", joins, len(step.moves) or "", leaves, ", ".join(beside)
