@@ -132,3 +132,22 @@ def test_a_wish_that_cannot_be_read_is_set_aside_with_its_row_and_the_others_are
     assert next(Record(record.messages, kept, ("topic",)).demands(60.0, 60.0))
     with pytest.raises(InputError, match=f"wishes.parquet, row {wishes.num_rows}"):
         usable_wishes(wishes, "wishes.parquet", Quarantine(strict=True))
+
+
+def test_times_of_wishes_may_be_texts_and_those_that_say_none_are_set_aside(record: Record, tmp_path: Path) -> None:
+    lines = ["subscriber,profile,since,until", "a,topic = 't1',1970-01-02T00:00:00Z,", "b,topic = 't1',soon,"]
+    (tmp_path / "wishes.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "days.csv").write_text("\n".join([*lines[:1], "a,topic = 't1',1970-01-02,1970-01-03"]) + "\n")
+    wishes, days = (read_table(tmp_path / f"{name}.csv", name="wishes") for name in ("wishes", "days"))
+    aside = Quarantine()
+    kept = usable_wishes(wishes, "wishes.csv", aside)
+    assert [row for _, row, _ in aside.rows] == [2]
+    assert "since must be a time" in aside.rows[0][2]
+    for given, until in ((kept, float("inf")), (days, 172800.0)):
+        *_, since, ends = Record(record.messages, given, ("topic",))._wishes(["t1"], 0.0)
+        assert (since.tolist(), ends.tolist()) == ([86400.0], [until])
+    texts = record.messages.set_column(
+        record.messages.column_names.index("ts"), "ts", [["noon"] * len(record.messages)]
+    )
+    with pytest.raises(InputError, match="every message must have a time"):
+        next(Record(texts, kept, ("topic",)).demands(60.0, 60.0))

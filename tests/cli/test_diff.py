@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ def test_two_plans_of_any_kind_are_compared(kind: str, tmp_path: Path, capsys: A
     assert found["seconds"] == pytest.approx(sum(step["lasts_s"] for step in found["steps"]))
     assert cli.run(ask) == 0
     shown = capsys.readouterr().out
+    assert "cost" in shown.partition("\n")[0]
     assert "Migration in" in shown
     assert "has it at every step" in shown
     assert "eceiver" not in shown + str([*found]), "one word for who receives"
@@ -43,6 +45,15 @@ def test_the_new_plan_can_be_written_with_the_old_numbers(tmp_path: Path, capsys
     capsys.readouterr()
     assert cli.run(["diff", str(tmp_path / "4"), str(out)]) == 0
     assert "Nothing has to be done." in capsys.readouterr().out
+
+
+def test_a_migration_of_hours_has_its_seconds_written_out(tmp_path: Path, capsys: Any) -> None:
+    for seed in (3, 4):
+        write_tables(certify(MAKERS["channels"](seed)), tmp_path / f"{seed}")
+    assert cli.run(["diff", str(tmp_path / "3"), str(tmp_path / "4"), "--join-rate", "0.001"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"Migration in \d+,\d{3} s", shown)
+    assert "e+0" not in shown
 
 
 def test_an_unsound_plan_is_not_moved_to(tmp_path: Path, capsys: Any) -> None:

@@ -181,3 +181,9 @@ def test_a_hybrid_is_swept_by_the_heuristics_that_made_it() -> None:
     assert [point.cost for point in found.points] == pytest.approx([float(made[3].cost), float(made[6].cost)])
     search = nc.channels.hybrid(interest, 6, seed=3)
     assert float(search.cost) < float(made[6].cost), "another method would be seen"
+
+
+def test_a_setting_that_no_plan_can_have_is_refused_and_not_taken_for_the_best_of_the_others() -> None:
+    plan = nc.plan(nc.Demand(nc.workloads.market(symbols=30, markets=2, users=8)), groups=2, sessions=4, method="gf")
+    with pytest.raises(InputError, match="groups must be at most"):
+        plan.whatif(groups=[2, 10**8])

@@ -68,6 +68,8 @@ BAD = [
     ("lower(x) = 'a'", 0, "lower() is not supported"),
     ("a = 1 AND UPPER ( x ) = 'A'", 10, "list the spellings"),
     ("abs(x) > 3", 0, "abs() is not supported"),
+    ("startswith(x, 'a')", 0, "write LIKE"),
+    ("x || 'b' = 'ab'", 2, "texts cannot be joined"),
     ("x ('a', 'b')", 0, "is IN missing"),
     ("x ILIKE 'a%'", 2, "ILIKE is not supported"),
     ("x NOT ilike 'a%'", 6, "a LIKE for each spelling"),

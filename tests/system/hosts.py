@@ -6,13 +6,14 @@ nothing of this machine's network is touched. Packets are counted per destinatio
 
 from __future__ import annotations
 
+import ctypes
 import ipaddress
 import os
 import re
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,25 @@ class Hosts:
     def address(self, host: int) -> str:
         return str(NETWORK[host + 1])
 
+    def command(self, command: Sequence[str], host: int) -> list[str]:
+        """A command that runs this one in a host."""
+        return ["ip", "netns", "exec", self.name(host), *command]
+
+    @contextmanager
+    def inside(self, host: int) -> Iterator[None]:
+        """This thread, and the threads and processes that it starts meanwhile, have the network of a host."""
+        with Path("/proc/thread-self/ns/net").open() as home, Path(f"/run/netns/{self.name(host)}").open() as there:
+            _enter(there.fileno())
+            try:
+                yield
+            finally:
+                _enter(home.fileno())
+
     def run(self, command: Sequence[str], host: int, *, check: bool = True, **options: Any) -> str:
         """Run a command in a host to its end, and return what it prints."""
-        inside = ["ip", "netns", "exec", self.name(host), *command]
-        done = subprocess.run(inside, capture_output=True, text=True, timeout=60, check=False, **options)
+        done = subprocess.run(
+            self.command(command, host), capture_output=True, text=True, timeout=60, check=False, **options
+        )
         if check and done.returncode:
             raise RuntimeError(f"{' '.join(command)} at host {host}: {done.stderr.strip()}")
         return done.stdout
@@ -60,7 +76,7 @@ class Hosts:
     ) -> subprocess.Popen[str]:
         """Start a command in a host; it is ended with the hosts at the latest."""
         process = subprocess.Popen(
-            ["ip", "netns", "exec", self.name(host), *command],
+            self.command(command, host),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -79,6 +95,12 @@ class Hosts:
             elif here:
                 found.add(str(ipaddress.ip_address(int.from_bytes(bytes.fromhex(line.split()[0]), "little"))))
         return found - {"224.0.0.1"}
+
+    def multicast_packets(self, host: int) -> int:
+        """Packets to addresses that the host has joined, discovery and the bridge's questions among them."""
+        told = self.run(["cat", "/proc/net/netstat"], host).splitlines()
+        names, values = [row.split() for row in told if row.startswith("IpExt:")]
+        return int(values[names.index("InMcastPkts")])
 
     def wait_for_snooping(self, timeout: float = 15.0) -> None:
         """Until the bridge trusts what it learned: right after its start it floods everything.
@@ -150,3 +172,8 @@ class Hosts:
             subprocess.run(["ip", *line.split()], check=True, capture_output=True, text=True, timeout=30)
         for host in range(self.n) if self.memberships is not None else ():
             self.run(["sysctl", "-qw", f"net.ipv4.igmp_max_memberships={self.memberships}"], host)
+
+
+def _enter(namespace: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).setns(namespace, 0):
+        raise OSError(ctypes.get_errno(), "setns")

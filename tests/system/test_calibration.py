@@ -87,10 +87,10 @@ def edges(local: System, stack: AsyncExitStack) -> None:
 
 
 async def vary(publisher: Connection, stop: asyncio.Event) -> None:
-    """Every three seconds other rates of each flow."""
+    """Every three seconds other rates of each flow: with less, waking up is most of what an edge spends."""
     rng, n = np.random.default_rng(3), 0
     while not stop.is_set():
-        rates, until = rng.choice([0, 200, 1500], 4), time.monotonic() + 3
+        rates, until = rng.choice([0, 1000, 5000], 4), time.monotonic() + 3
         while time.monotonic() < until and not stop.is_set():
             flows = [flow for flow, rate in zip(FLOWS, rates.tolist(), strict=True) for _ in range(rate // 20)]
             rng.shuffle(flows)
@@ -119,17 +119,23 @@ def test_prices_come_from_the_counters_of_a_running_system_and_the_next_plan_has
             await asyncio.sleep(15)
             command = [sys.executable, "-m", "narrowcast.cli", "calibrate", "--system", str(local.folder)]
             command += ["--seconds", "2", "--json", "--out", str(tmp_path / "samples.csv")]
-            found.append(await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=120))
+            for _ in range(2):
+                done = asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=180)
+                found.append(await done)
             stop.set()
             await publishing
 
     asyncio.run(run())
     print((tmp_path / "samples.csv").read_text())
-    assert found[0].returncode == 0, found[0].stderr
-    fit = json.loads(found[0].stdout)
-    print(fit)
-    assert fit["unexplained"] < 0.5
-    assert fit["beta"] > 0
+    assert not any(each.returncode for each in found), [each.stderr for each in found]
+    fits = [json.loads(each.stdout) for each in found]
+    print(*fits, sep="\n")
+    for fit in fits:
+        assert fit["unexplained"] < 0.5
+        assert fit["beta"] > 2 * fit["errors"][1]
+    for at, name in enumerate(("alpha", "beta")):
+        apart, error = fits[0][name] - fits[1][name], np.hypot(*(each["errors"][at] for each in fits))
+        assert abs(apart) <= 3 * error, f"{name} is another one a minute later"
     pq.write_table(pa.table({"flow": FLOWS, "rate": [1.0] * 4}), tmp_path / "flows.parquet")
     wishes = {"flow": [FLOWS[f] for f, _ in pairs], "subscriber": [[*TAKEN][u] for _, u in pairs]}
     pq.write_table(pa.table(wishes), tmp_path / "interest.parquet")

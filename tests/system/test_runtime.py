@@ -109,8 +109,8 @@ class Edges:
 
 
 @asynccontextmanager
-async def running(local: System, sync: str = "always") -> AsyncIterator[Supervisor]:
-    stop, supervisor = asyncio.Event(), Supervisor(local, sync=sync)
+async def running(local: System, sync: str = "always", listen: str = "127.0.0.1") -> AsyncIterator[Supervisor]:
+    stop, supervisor = asyncio.Event(), Supervisor(local, sync=sync, listen=listen)
     task = asyncio.ensure_future(supervisor.run(stop))
     try:
         while not supervisor._ready and not task.done():

@@ -189,16 +189,25 @@ def test_four_hundred_clients_with_overlapping_profiles_get_everything_by_channe
         wanted.setdefault(profile, []).append(row)
     names, newcomer = plan.broker_names, list[float]()
 
-    async def collected(subscription: Subscription, expected: list[int]) -> bool:
-        found: list[int] = []
+    got: dict[str, list[int]] = {}
+
+    async def collect(subscription: Subscription, expected: list[int]) -> None:
+        found = got[subscription.name] = []
         async for batch in subscription:
             assert batch.gap is None
             found += [row["n"] for row in batch]
             if len(found) >= len(expected):
                 break
-        return found == expected
 
-    async def run(folder: Path) -> tuple[list[bool], Counter[str], float]:
+    def wrong(asked: list[tuple[Subscription, list[int]]]) -> str:
+        """Whose messages are not those expected, and the first few of them."""
+        found = [(each.name, got.get(each.name, []), due) for each, due in asked if got.get(each.name, []) != due]
+        shown = [
+            f"{name} has {len(have)} of {len(due)}, lacks {sorted({*due} - {*have})[:5]}" for name, have, due in found
+        ]
+        return f"{len(found)} of {len(asked)} are wrong: {'; '.join(shown[:5])}" if found else ""
+
+    async def run(folder: Path) -> tuple[str, Counter[str], float]:
         async with AsyncExitStack() as stack:
             publisher = await stack.enter_async_context(nc.connect(folder))
             at = sorted({names[g] for _, g in made.clients.tolist()})
@@ -211,27 +220,30 @@ def test_four_hundred_clients_with_overlapping_profiles_get_everything_by_channe
             await asyncio.gather(*(subscription.ready(60) for subscription, _ in asked))
             await asyncio.wait_for(in_force([*edges.values()]), 120)
             waited = time.monotonic() - begun
-            waiting = [asyncio.ensure_future(collected(each, expected)) for each, expected in asked if expected]
+            waiting = [asyncio.ensure_future(collect(each, expected)) for each, expected in asked if expected]
             for low in range(0, SENT, 20):
                 await publisher.publish(rows[low : low + 20])
                 await asyncio.sleep(0.1)
-            got = await asyncio.wait_for(asyncio.gather(*waiting), 120)
+            done, late = await asyncio.wait(waiting, timeout=120)
+            assert not late, wrong(asked)
+            for each in done:
+                each.result()
             stranger = next(name for name in names if name not in edges)  # a broker that the plan knows no client at
             edges[stranger] = await stack.enter_async_context(nc.connect(folder, gateway=stranger))
             begun = time.monotonic()
             await edges[stranger].subscribe("reading BETWEEN 100 AND 90000", name="newcomer").ready(30)
             await asyncio.wait_for(in_force([*edges.values()]), 60)
             newcomer.append(time.monotonic() - begun)
-            return got, sum((Counter(edge.ways) for edge in edges.values()), Counter()), waited
+            return wrong(asked), sum((Counter(edge.ways) for edge in edges.values()), Counter()), waited
 
     with nc.up(tmp_path / "p", multicast=False, sync="2m") as system:
-        got, ways, waited = asyncio.run(run(system.folder))
+        faults, ways, waited = asyncio.run(run(system.folder))
     share = ways["channel"] / ways.total()
     print(
         f"{method}: {plan.n_channels} channels, {share:.1%} of {ways.total()} by channels, there after {waited:.1f} s"
     )
     print(f"a newcomer at a broker without clients has its channel after {newcomer[0]:.1f} s")
-    assert all(got)
+    assert not faults, faults
     assert newcomer[0] <= 5.0
     assert share >= 0.95
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,8 @@ class Record:
         if "ts" not in self.messages.column_names:
             raise InputError("messages have no column 'ts' to take the time from", name="messages")
         at = _seconds(self.messages["ts"])
+        if np.isnan(at).any():
+            raise InputError("every message must have a time in ts", name="messages")
         if at.size and (np.diff(at) < 0).any():
             raise InputError("messages must be in ascending order of ts", name="messages", hint="sort them by ts")
         first = float(np.floor(at[0] / 86400) * 86400) if at.size else 0.0
@@ -107,7 +111,7 @@ class Record:
 
 
 def usable_wishes(wishes: Any, path: str | Path, quarantine: Quarantine) -> Any:
-    """The rows with a subscriber and a profile that can be read; the others are set aside with their reason."""
+    """The rows with a subscriber, a profile and times that can be read; the others are set aside with their reason."""
     faults: dict[Any, str] = {}
     for text in set(wishes["profile"].to_pylist()):
         try:
@@ -115,8 +119,14 @@ def usable_wishes(wishes: Any, path: str | Path, quarantine: Quarantine) -> Any:
         except InputError as error:
             faults[text] = " ".join(f"profile: {error}".split()) if text else "profile is empty"
     good = np.ones(wishes.num_rows, np.bool_)
-    for row, (who, text) in enumerate(zip(*(wishes[c].to_pylist() for c in ("subscriber", "profile")), strict=True)):
+    times = [name for name in ("since", "until") if name in wishes.column_names]
+    for row, (who, text, *at) in enumerate(
+        zip(*(wishes[c].to_pylist() for c in ("subscriber", "profile", *times)), strict=True)
+    ):
         fault = "subscriber is empty" if who in (None, "") else faults.get(text)
+        for name, value in zip(times, at, strict=True):
+            if isinstance(value, str) and _time(value) is None:
+                fault = fault or f"{name} must be a time, as 2026-01-05T09:30:00Z, or seconds, got {value!r}"
         if fault:
             quarantine.add(path, [row], fault)
             good[row] = False
@@ -137,9 +147,26 @@ def _seconds(column: Any) -> Floats:
     """Times as seconds since 1970; null is not a number."""
     import pyarrow as pa
 
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("us")).cast(pa.int64())
-        found: Floats = column.cast(pa.float64()).to_numpy(zero_copy_only=False) / 1e6
-        return found
-    plain: Floats = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return plain
+    if pa.types.is_string(column.type):
+        column = pa.chunked_array(
+            [[None if text is None else _time(text) for text in column.to_pylist()]], pa.float64()
+        )
+    scale = 1.0
+    if pa.types.is_temporal(column.type):
+        column, scale = column.cast(pa.timestamp("us")).cast(pa.int64()), 1e6
+    found: Floats = column.cast(pa.float64()).to_numpy(zero_copy_only=False) / scale
+    return found
+
+
+def _time(text: str) -> float | None:
+    """Seconds since 1970 that a text says, in UTC where it names no zone; NaN for always, None if it says none.
+
+    >>> _time("1970-01-02T00:00:00Z"), _time("86400"), _time("noon")
+    (86400.0, 86400.0, None)
+    """
+    with suppress(ValueError):
+        return float(text or "nan")
+    with suppress(ValueError):
+        at = datetime.fromisoformat(text)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    return None

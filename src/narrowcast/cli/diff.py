@@ -119,7 +119,7 @@ def _show(found: Migration, top: int) -> None:
     if len(steps) > 2 * top:
         steps = [*steps[:top], ("…", f"{len(steps) - 2 * top:,} more"), *steps[-top:]]
     heads = ("step", "", "at", "joins", "moves", "leaves", "beside")
-    output.print(table(f"Migration in {found.seconds:,.4g} s", heads, steps, numbers=heads[2:6]))
+    output.print(table(f"Migration in {quantity(found.seconds)} s", heads, steps, numbers=heads[2:6]))
     _warn(found)
     output.print("Whoever wants something under both plans has it at every step.")
 
@@ -134,12 +134,12 @@ def _warn(found: Migration) -> None:
 
 
 def _headline(found: Migration) -> str:
-    term = HEADLINE.get(found.new.kind, "total")
-    before, after = found.cost.get(term, (None, None))
-    if before is None or after is None:
-        return f"from a {found.old.kind} plan to a {found.new.kind} plan"
-    share = f" ({after / before - 1:+.1%})" if before else ""
-    return f"{'cost' if term == 'total' else term + ' cost'} {quantity(before)} → {quantity(after)}{share}"
+    for term in (HEADLINE.get(found.new.kind, "total"), "total"):  # a hybrid plan has no excess
+        before, after = found.cost.get(term, (None, None))
+        if before is not None and after is not None:
+            share = f" ({after / before - 1:+.1%})" if before else ""
+            return f"{'cost' if term == 'total' else term + ' cost'} {quantity(before)} → {quantity(after)}{share}"
+    return f"from a {found.old.kind} plan to a {found.new.kind} plan"
 
 
 def _show_filters(found: Migration) -> None:
@@ -157,4 +157,4 @@ def _row(step: Step, number: int) -> tuple[object, ...]:
     beside += [
         f"{n:,} {CLOSED[verb]}" for verb, n in Counter(need.verb for need in step.undo).items() if verb in CLOSED
     ]
-    return str(number), step.kind, f"{step.at_s:,.4g} s", joins, len(step.moves) or "", leaves, ", ".join(beside)
+    return str(number), step.kind, f"{quantity(step.at_s)} s", joins, len(step.moves) or "", leaves, ", ".join(beside)

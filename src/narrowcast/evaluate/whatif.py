@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from time import monotonic
 from typing import Any, NamedTuple
 
-from narrowcast.errors import InputError, NarrowcastError, PlanError
+from narrowcast.errors import InputError, PlanError
 from narrowcast.evaluate.knee import DEFINITION, knee
 from narrowcast.model.plan import Plan
 
@@ -250,7 +250,7 @@ def _point(family: Family, settings: dict[str, float], time_limit: float | None)
         with _at_most(most):
             found = family.replan(settings, time_limit)
         return Point(settings, found.cost, found.relative, found.cost, monotonic() - start)
-    except NarrowcastError as error:
+    except PlanError as error:
         return Point(settings, float("inf"), float("inf"), float("inf"), monotonic() - start, str(error))
 
 

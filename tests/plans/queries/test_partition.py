@@ -88,6 +88,8 @@ def test_too_many_queries_say_how_many_would_do_and_what_else_works():
     assert "directed" in error.value.works
     with pytest.raises(UnsupportedError, match="14 queries"):
         nc.queries.merge(local(15, 0), "partition", procedure="polygon")
-    with pytest.raises(UnsupportedError, match="at most 4") as error:
-        nc.queries.merge(local(5, 0), "exhaustive")
-    assert "partition" in error.value.works
+    for n, first in ((5, "partition"), (23, "directed")):
+        with pytest.raises(UnsupportedError, match=f"at most 4 queries, got {n}; use method '{first}'") as error:
+            nc.queries.merge(local(n, 0), "exhaustive")
+        for method in error.value.works:
+            nc.queries.merge(local(n, 0), method)

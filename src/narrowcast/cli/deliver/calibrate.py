@@ -13,7 +13,7 @@ from narrowcast.cli.deliver.running import INTERFACE, SYSTEM
 from narrowcast.cli.output import AsJson, output, print_json, progress, table, working
 from narrowcast.errors import InputError
 
-LOOKS = 20  # at each subscriber of a running system
+LOOKS = 40  # at each subscriber of a running system
 
 
 def calibrate(
@@ -27,7 +27,7 @@ def calibrate(
         Path | None,
         typer.Option(
             envvar=SYSTEM,
-            help="Watch the subscribers of the running system in this folder, 20 measurements. A table goes first.",
+            help="Watch the subscribers of the running system in this folder, 40 measurements. A table goes first.",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the measurements that were made to this CSV file.")] = None,
@@ -90,14 +90,14 @@ def _of_running(system: Path, seconds: float, out: Path | None, json: bool) -> N
     if json:
         print_json(asdict(fit))
         return
-    errors = [f"± {error:.1e}" for error in fit.errors]
-    found: list[tuple[str, object, str]] = [
-        ("alpha, µs", f"{fit.alpha * 1e6:.2f}", errors[0]),
-        ("beta, µs", f"{fit.beta * 1e6:.2f}", errors[1]),
-        ("left unexplained", f"{fit.unexplained:.1%}", f"{fit.n_samples} samples"),
+    prices = zip(("alpha, µs", "beta, µs"), (fit.alpha, fit.beta), fit.errors, strict=True)
+    found = [
+        (name, f"{price * 1e6:.2f}", f"{max(0, price - 2 * error) * 1e6:.2f} to {(price + 2 * error) * 1e6:.2f}")
+        for name, price, error in prices
     ]
+    found.append(("left unexplained", f"{fit.unexplained:.1%}", f"{fit.n_samples} samples"))
     output.print(
-        table(f"Prices per message at h = {fit.h:.1f}", ("", "value", "error"), found, numbers=("value", "error"))
+        table(f"Prices per message at h = {fit.h:.1f}", ("", "value", "likely"), found, numbers=("value", "likely"))
     )
     output.print(f"adapt uses them from now on; by hand: narrowcast plan channels … --prices {system / PRICES}")
 

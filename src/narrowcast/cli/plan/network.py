@@ -9,6 +9,7 @@ import typer
 
 from narrowcast.cli.output import AsJson, Seed, notes, output, print_json, table
 from narrowcast.cli.plan.common import Out, Overwrite, Picture, Strict, as_json, drawn, show, written
+from narrowcast.model.quantity import quantity
 from narrowcast.reports.text import plural
 
 Folder = Annotated[
@@ -83,7 +84,7 @@ def network(
     with notes.status("planning") as status:
 
         def told(now: NetworkProgress) -> None:
-            status.update(f"planning: {now.piece}, {now.cost:,.4g} an hour after {now.elapsed_s:.0f} s")
+            status.update(f"planning: {now.piece}, {quantity(now.cost)} an hour after {now.elapsed_s:.0f} s")
 
         made = make(
             wanted, channels, filters, price_cpu, price_send, price_filter, price_group, filter_delay, method,
@@ -99,7 +100,7 @@ def network(
     wants, asked = wanted.interest, made.demand.queries
     headline = (
         f"[bold]{plural(wanted.n_sites, 'site')}, {plural(wants.n_flows, 'flow')}, "
-        f"{plural(wants.n_users, 'subscriber')}:[/] {made.cost.total:,.4g} an hour; "
+        f"{plural(wants.n_users, 'subscriber')}:[/] {quantity(made.cost.total)} an hour; "
         f"no plan costs more than {made.cost.gap or 0.0:.1%} less"
     )
     show(headline, made.cost, made.cost.baselines, out)

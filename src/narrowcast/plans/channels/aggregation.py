@@ -19,7 +19,8 @@ PRICES = "prices.json"  # in the folder of a running system
 LEAST_SAMPLES = 12
 MOST_UNEXPLAINED = 0.5
 MOST_ERROR = 0.25  # of alpha and beta, beside their sum
-LOOSE = 1e-9
+LOOSE = 1e-3
+STRETCHES = 6  # of time, each of which is left out once
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,9 @@ def calibrate(accepted: ArrayLike, discarded: ArrayLike, cpu: ArrayLike, h: Arra
 class RunningPrices:
     """α and β in CPU seconds of a subscriber per message, at the `h` messages per packet that a running system had.
 
-    `unexplained`: the share of the variance of CPU that the fit leaves on samples that it was not made from.
-    `errors` are the standard errors of α and β.
+    `unexplained`: the share of the variance of CPU that the fit leaves on stretches of time that it was not made from.
+    `errors`: standard errors of α and β, by how far they move when a sixth of the time is left out. A machine that is
+    slower for seconds is in them.
     """
 
     alpha: float
@@ -117,42 +119,24 @@ def calibrate_running(
     whose = np.unique(np.asarray(subscribers), return_inverse=True)[1]
     design = _from_mean(np.column_stack([theta1 + theta2, packets1 + packets2, theta1, packets1]), whose)
     spent = _from_mean(load[:, None], whose)[:, 0]
-    unexplained = _left_on_others(design, spent)
+    h = float((theta1 + theta2).sum() / max((packets1 + packets2).sum(), 1e-12))
+    unexplained, errors = _without_each_stretch(design, spent, whose, np.array([[1, 1 / h, 0, 0], [0, 0, 1, 1 / h]]))
     if not unexplained <= MOST_UNEXPLAINED:
         raise InputError(
             f"the CPU of subscribers must follow their traffic, but {min(unexplained, 1):.0%} of it is unexplained",
             name="cpu",
             hint="watch for longer, under traffic that varies, on hosts that do little else",
         )
-    h = float((theta1 + theta2).sum() / max((packets1 + packets2).sum(), 1e-12))
     part = nnls(design, spent)[0]
     alpha, beta = float(part[0] + part[1] / h), float(part[2] + part[3] / h)
-    errors = _errors(design, spent - design @ part, theta1.size - 4 - int(whose.max()) - 1, h)
     if max(errors) > MOST_ERROR * (alpha + beta):
+        prices = " and ".join(f"{p * 1e6:.2f} ± {e * 1e6:.2f}" for p, e in zip((alpha, beta), errors, strict=True))
         raise InputError(
-            "traffic must vary to tell alpha from beta, but subscribers took much the same share of it all the time",
+            f"traffic must vary so that it can tell alpha from beta, got {prices} µs",
             name="accepted",
-            hint="watch for longer, or more subscribers that take different sessions of a group",
+            hint="watch for longer, under more traffic, or more subscribers that take different sessions of a group",
         )
     return RunningPrices(alpha, beta, h, unexplained, errors, theta1.size)
-
-
-def _errors(design: Floats, left: Floats, free: int, h: float) -> tuple[float, float]:
-    """Standard errors of α and β at h: how far each may go while CPU is explained as well. Infinite if as far as one
-    likes."""
-    noise = float((left**2).sum()) / max(1, free)
-    size = np.linalg.norm(design, axis=0)
-    scaled = design / np.where(size > 0, size, 1.0)
-    values, vectors = np.linalg.eigh(scaled.T @ scaled)
-    found = []
-    for at in (0, 2):
-        way = np.zeros(4)
-        way[at : at + 2] = np.array([1.0, 1 / h]) / np.where(size[at : at + 2] > 0, size[at : at + 2], np.nan)
-        along = (vectors.T @ way) ** 2
-        loose = values < LOOSE
-        free_to_go = bool(np.isnan(along).any()) or along[loose].sum() > LOOSE * along.sum()
-        found.append(float("inf") if free_to_go else float(np.sqrt(noise * (along[~loose] / values[~loose]).sum())))
-    return found[0], found[1]
 
 
 def _from_mean(values: Floats, whose: Ints) -> Floats:
@@ -163,14 +147,25 @@ def _from_mean(values: Floats, whose: Ints) -> Floats:
     return found
 
 
-def _left_on_others(design: Floats, spent: Floats) -> float:
-    """The share of the variance that a fit to every other sample leaves on those between, both ways."""
-    odd = np.arange(spent.size) % 2 == 1
-    left = 0.0
-    for train in (odd, ~odd):
-        left += float(((spent[~train] - design[~train] @ nnls(design[train], spent[train])[0]) ** 2).sum())
+def _without_each_stretch(
+    design: Floats, spent: Floats, whose: Ints, prices: Floats
+) -> tuple[float, tuple[float, float]]:
+    """The share of the variance that is left on stretches of time by fits to the others, and how far both `prices` move
+    between fits (a jackknife; with signs free, or a price at 0 would seem sure). Infinite if no fit can tell."""
+    size = np.maximum(np.linalg.norm(design, axis=0), 1e-12)
+    unit, ways = design / size, prices / size
+    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+    unseen = np.abs(ways @ np.linalg.pinv(unit, rcond=1e-6) @ unit - ways).max(axis=1) > LOOSE
+    at, left, found = np.empty(spent.size, np.int64), 0.0, []
+    for mine in (np.flatnonzero(whose == k) for k in range(int(whose.max()) + 1)):
+        at[mine] = np.arange(mine.size) * STRETCHES // mine.size
+    for out in (at == k for k in range(STRETCHES)):
+        left += float(((spent[out] - design[out] @ nnls(design[~out], spent[~out])[0]) ** 2).sum())
+        found.append(prices @ np.linalg.lstsq(design[~out], spent[~out], rcond=None)[0])
+    moved = np.sqrt((STRETCHES - 1) * np.var(found, axis=0))
+    moved[unseen] = np.inf
     total = float((spent**2).sum())
-    return left / total if total > 0 else 1.0
+    return left / total if total > 0 else 1.0, (float(moved[0]), float(moved[1]))
 
 
 def _two_prices(design: Floats, load: Floats, h: float) -> Floats:

@@ -43,8 +43,8 @@ class ChannelReason:
         if not self.n_messages:
             return f"channel {self.channel} ({self.kind}): no message yet; it stands by for audiences not seen so far"
         said = (
-            f"channel {self.channel} ({self.kind}): {self.n_messages} messages make {self.wanted + self.extra} "
-            f"deliveries to gateways, {self.extra} of them in vain"
+            f"channel {self.channel} ({self.kind}): {self.n_messages:,} messages make {self.wanted + self.extra:,} "
+            f"deliveries to gateways, {self.extra:,} of them in vain"
         )
         others = ((self.spt, "shortest path trees"), (self.alone, "a channel for each profile"))
         told = [f"{self.cost / cost:.0%} of {name}" for cost, name in others if cost]

@@ -48,7 +48,7 @@ _HINTS = (
     ("<=>", "unknown operator <=>", "use = together with IS NULL"),
     ("&&", "unknown operator &&", "write AND"),
     ("&", "unknown operator &", "write AND"),
-    ("||", "unknown operator ||", "write OR"),
+    ("||", "unknown operator ||", "write OR; texts cannot be joined"),
     ("|", "unknown operator |", "write OR"),
     ("!", "unknown operator !", "write NOT"),
     (";", "a profile is one condition", "leave the semicolon out"),

@@ -16,8 +16,9 @@ class Refusal(NamedTuple):
 
 ARITHMETIC = ("arithmetic is not supported", "work the constant out: for price * 1.1 > 110 write price > 100")
 _SPELLINGS = "list the spellings: symbol IN ('ibm', 'IBM')"
-_FUNCTIONS = dict.fromkeys(("LOWER", "UPPER", "LCASE", "UCASE", "INITCAP"), _SPELLINGS)
 _PATTERN = "write LIKE, where % is any text and _ one character"
+_FUNCTIONS = dict.fromkeys(("LOWER", "UPPER", "LCASE", "UCASE", "INITCAP"), _SPELLINGS)
+_FUNCTIONS |= dict.fromkeys(("CONTAINS", "STARTSWITH", "ENDSWITH", "REGEXP_LIKE"), _PATTERN)
 _WORDS = {
     "ILIKE": ("ILIKE is not supported", "write LIKE, or a LIKE for each spelling"),
     "RLIKE": ("RLIKE is not supported", _PATTERN),

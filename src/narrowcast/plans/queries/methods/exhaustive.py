@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from narrowcast.errors import UnsupportedError
+from narrowcast.plans.queries.methods.partition import MAX_QUERIES_PRICED_ONE_BY_ONE
 from narrowcast.plans.queries.problem import MergeProblem, Set
 
 MAX_QUERIES = 4
@@ -23,10 +24,11 @@ class Exhaustive:
     def __call__(self, problem: MergeProblem, *, seed: int = 0) -> tuple[Set, ...]:
         n = problem.n
         if n > MAX_QUERIES:
-            raise UnsupportedError(
-                f"exhaustive takes at most {MAX_QUERIES} queries, got {n}; use method 'partition'",
-                works=("partition", "directed", "pair", "cluster"),
-            )
+            works: tuple[str, ...] = ("directed", "pair", "cluster")
+            if n <= MAX_QUERIES_PRICED_ONE_BY_ONE:
+                works = ("partition", *works)
+            asked = f"exhaustive takes at most {MAX_QUERIES} queries, got {n}; use method {works[0]!r}"
+            raise UnsupportedError(asked, works=works)
         if n == 0:
             return ()
         sets = [tuple(i for i in range(n) if mask >> i & 1) for mask in range(1, 1 << n)]
