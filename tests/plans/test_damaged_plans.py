@@ -8,8 +8,10 @@ import resource
 import shutil
 import tempfile
 import time
+import tracemalloc
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -118,6 +120,15 @@ def with_digest(folder: Path, name: str) -> None:
     (folder / "plan.json").write_text(json.dumps(head))
 
 
+def with_number(folder: Path, table: str, name: str, number: int) -> None:
+    """Write this number into a column, in its last row."""
+    rows = pq.read_table(folder / f"{table}.parquet")
+    at, kept = rows.column_names.index(name), rows[name].to_pylist()[:-1]
+    numbers = pa.array([*kept, *[number] * (rows.num_rows - len(kept))], rows.schema.field(at).type)
+    pq.write_table(rows.set_column(at, name, numbers), folder / f"{table}.parquet")
+    with_digest(folder, table)
+
+
 def refused(work: Callable[[], Any]) -> Any:
     """What it gives; None if it says in one line why not. Whatever else is raised fails the test."""
     try:
@@ -212,10 +223,26 @@ def test_a_number_that_would_fill_the_memory_is_refused(
     tmp_path: Path, kind: str, table: str, name: str, bound: int
 ) -> None:
     folder = shutil.copytree(OLD[0] if kind == "channels" else network_folders()[-1], tmp_path / "plan")
-    rows = pq.read_table(folder / f"{table}.parquet")
-    at = rows.column_names.index(name)
-    numbers = pa.array([*rows[name].to_pylist()[:-1], bound], rows.schema.field(at).type)
-    pq.write_table(rows.set_column(at, name, numbers), folder / f"{table}.parquet")
-    with_digest(folder, table)
+    with_number(folder, table, name, bound)
     with pytest.raises(InputError, match=rf"{name} must be below {bound:,}, got {bound:,}"):
         nc.load(folder)
+
+
+@pytest.mark.parametrize(("table", "name"), [("flow_session", "session"), ("session_group", "session")])
+def test_a_large_number_costs_the_judge_of_a_network_no_memory(tmp_path: Path, table: str, name: str) -> None:
+    folder = shutil.copytree(network_folders()[-1], tmp_path / "plan")
+    with_number(folder, table, name, 1 << 31)
+    tracemalloc.start()
+    try:
+        assert not check_tables(read_tables(folder)).sound
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_plan_without_one_of_its_tables_is_judged() -> None:
+    for folder in sound_folders():
+        tables = read_tables(folder)
+        for name in tables.tables:
+            rest = {key: table for key, table in tables.tables.items() if key != name}
+            assert not check_tables(replace(tables, tables=rest)).sound, (folder.name, name)
