@@ -215,6 +215,7 @@ def test_text_that_is_not_unicode_is_damage(tmp_path: Path, where: str) -> None:
         ("channels", "session_group", "group", 1 << 24),
         ("network", "session_group", "session", 1 << 16),
         ("network", "session_group", "group", 1 << 16),
+        ("network", "flow_session", "session", 1 << 16),
         ("network", "flow_channel", "channel", 1 << 16),
         ("network", "trees", "channel", 1 << 16),
     ],
