@@ -130,8 +130,11 @@ def test_a_generation_is_later_than_all_that_were_seen_though_log_and_clock_go_b
     asyncio.run(asyncio.wait_for(run(), 60))
 
 
-def test_a_generation_that_another_began_is_known_when_retention_has_dropped_its_beginning(tmp_path: Path) -> None:
-    """A publisher may not write the stream's metadata: whoever set the log up does, with its next entry."""
+@pytest.mark.parametrize("by", ["an entry", "begin"])
+def test_a_generation_that_another_began_is_known_when_retention_has_dropped_its_beginning(
+    tmp_path: Path, by: str
+) -> None:
+    """A publisher may not write the stream's metadata: whoever set the log up does, whether it appends or not."""
 
     async def run() -> None:
         server = NatsServer(tmp_path / "nats", sync="2m")
@@ -141,7 +144,7 @@ def test_a_generation_that_another_began_is_known_when_retention_has_dropped_its
             await each.start((0,), make=at == 0)
         keeper, publisher, reader = map(NumberedLog, inner)
         first = await publisher.append(0, b"first", dedup="first")
-        await keeper.append(0, b"marker", dedup="marker")
+        await (keeper.append(0, b"marker", dedup="marker") if by == "an entry" else inner[0].begin((0,)))
         numbers = [await publisher.append(0, b"x" * 50_000, dedup=str(k)) for k in range(8)]
         assert (await inner[2].bounds(0))[0] > bare_of(first), "nothing was dropped: nothing was tried"
         found = await reader.read(0, numbers[-3], most=10)

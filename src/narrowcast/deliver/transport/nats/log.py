@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
@@ -209,6 +209,15 @@ class NatsLog:
             raise TransportError(f"the log does not answer: {why(error)}", endpoint=self._stream(shard)) from None
         kept = decode_entry(_unhex((config.metadata or {}).get(GENERATIONS, "")))
         return Lineage(kept.born) if isinstance(kept, Birth) else Lineage(), 0 if found is None else found.sequence
+
+    async def begin(self, shards: Iterable[int]) -> None:
+        """What the first entry after a server's start would do: for whoever keeps the list, to be there before others.
+
+        Where it fails, the next entry does it.
+        """
+        for shard in shards:
+            with suppress(TransportError):
+                await self._bear(shard)
 
     async def _bear(self, shard: int) -> None:
         """Begin a generation, if none has begun since this server started.
