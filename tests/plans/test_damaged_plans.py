@@ -6,9 +6,13 @@ import json
 import random
 import resource
 import shutil
+import tempfile
 import time
+import tracemalloc
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +23,13 @@ import pytest
 import narrowcast as nc
 from narrowcast.errors import InputError, NarrowcastError
 from narrowcast.model.folder import fingerprint
+from narrowcast.plans.kinds import KINDS
+from narrowcast.plans.network.plan import make
 from narrowcast.plans.verbs import check_tables, read_tables
+from plans.network.small import small_queries
 
-SOUND = sorted(path for path in (Path(__file__).parent / "format_1").iterdir() if path.is_dir())
+OLD = sorted(path for path in (Path(__file__).parent / "format_1").iterdir() if path.is_dir())
+NETWORKS = (10, 103)  # one sends directly and merges queries, one has filters and sessions: no table without rows
 LOT = 50
 MEMORY = 1 << 20  # KiB that one folder may cost
 ODD: list[Any] = [
@@ -33,6 +41,24 @@ CELLS: dict[type, list[Any]] = {
     float: [None, float("nan"), float("inf"), -float("inf"), -1.0, 0.0, 1e308],
     list: [None, [], [None], [-1], [2**40]],
 }
+
+
+@cache
+def network_folders() -> list[Path]:
+    """Network plans with queries."""
+    place = Path(_kept.name)
+    for seed in NETWORKS:
+        plan = make(small_queries(seed, flows=2), channels=1, filters=2, price_filter=0.0, price_group=1e-6)
+        plan.save(place / f"network-{seed}")
+    return sorted(place.iterdir())
+
+
+_kept = tempfile.TemporaryDirectory()
+
+
+def sound_folders() -> list[Path]:
+    """Plans of every kind, still sound."""
+    return OLD + network_folders()
 
 
 def changed(rng: random.Random, value: Any) -> Any:
@@ -94,6 +120,15 @@ def with_digest(folder: Path, name: str) -> None:
     (folder / "plan.json").write_text(json.dumps(head))
 
 
+def with_number(folder: Path, table: str, name: str, number: int, *, every: bool = False) -> None:
+    """Write this number into a column, in its last row or in all."""
+    rows = pq.read_table(folder / f"{table}.parquet")
+    at, kept = rows.column_names.index(name), [] if every else rows[name].to_pylist()[:-1]
+    numbers = pa.array([*kept, *[number] * (rows.num_rows - len(kept))], rows.schema.field(at).type)
+    pq.write_table(rows.set_column(at, name, numbers), folder / f"{table}.parquet")
+    with_digest(folder, table)
+
+
 def refused(work: Callable[[], Any]) -> Any:
     """What it gives; None if it says in one line why not. Whatever else is raised fails the test."""
     try:
@@ -107,7 +142,7 @@ def run_lot(first: int, folder: Path) -> None:
     for seed in range(first, first + LOT):
         rng = random.Random(seed)
         place = folder / str(seed)
-        shutil.copytree(rng.choice(SOUND), place)
+        shutil.copytree(rng.choice(sound_folders()), place)
         damage(rng, place)
         begin, peak = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         found = refused(lambda place=place: read_tables(place))  # type: ignore[misc]
@@ -126,7 +161,7 @@ def run_lot(first: int, folder: Path) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def warm() -> None:
     """Compiled kernels are not part of a folder's second."""
-    for folder in SOUND:
+    for folder in sound_folders():
         nc.check(nc.load(folder))
 
 
@@ -137,8 +172,19 @@ def test_a_damaged_folder_is_refused_in_one_line_or_judged(first: int, tmp_path:
         run_lot(first, tmp_path)
 
 
+def test_the_lot_holds_every_kind_and_every_table_of_a_network() -> None:
+    assert {nc.load(folder).kind for folder in sound_folders()} == set(KINDS)
+    filled = [
+        {path.stem for path in folder.glob("*.parquet") if pq.read_metadata(path).num_rows}
+        for folder in network_folders()
+    ]
+    assert set().union(*filled) == set(KINDS["network"].judge.COLUMNS) - {"grid", "grid_edges", "points"}
+    queries = [nc.load(folder).demand.queries for folder in network_folders()]
+    assert any(len(asked.sets) < len(asked.every) for asked in queries)
+
+
 def test_a_plan_with_a_hole_is_called_damaged_not_a_bug(tmp_path: Path) -> None:
-    folder = shutil.copytree(SOUND[0], tmp_path / "plan")
+    folder = shutil.copytree(OLD[0], tmp_path / "plan")
     rows = pq.read_table(folder / "session_group.parquet")
     pq.write_table(rows.slice(1), folder / "session_group.parquet")
     with_digest(folder, "session_group")
@@ -150,7 +196,7 @@ def test_a_plan_with_a_hole_is_called_damaged_not_a_bug(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["text", "name"])
 def test_text_that_is_not_unicode_is_damage(tmp_path: Path, where: str) -> None:
-    folder = shutil.copytree(SOUND[0], tmp_path / "plan")
+    folder = shutil.copytree(OLD[0], tmp_path / "plan")
     path = next(file for file in sorted(folder.glob("*.parquet")) if pa.string() in pq.read_schema(file).types)
     rows = pq.read_table(path)
     at = rows.schema.types.index(pa.string())
@@ -162,15 +208,60 @@ def test_text_that_is_not_unicode_is_damage(tmp_path: Path, where: str) -> None:
         nc.load(folder)
 
 
-@pytest.mark.parametrize("name", ["session", "group"])
-def test_a_number_that_would_fill_the_memory_is_refused(tmp_path: Path, name: str) -> None:
-    folder = shutil.copytree(SOUND[0], tmp_path / "plan")
-    rows = pq.read_table(folder / "session_group.parquet")
-    numbers = rows[name].to_pylist()
-    numbers[-1] = 10**9
-    at = rows.column_names.index(name)
-    rows = rows.set_column(at, name, pa.array(numbers, rows.schema.field(at).type))
-    pq.write_table(rows, folder / "session_group.parquet")
-    with_digest(folder, "session_group")
-    with pytest.raises(InputError, match=rf"{name} must be below 16,777,216, got 1,000,000,000"):
+@pytest.mark.parametrize(
+    ("kind", "table", "name", "bound"),
+    [
+        ("channels", "session_group", "session", 1 << 24),
+        ("channels", "session_group", "group", 1 << 24),
+        ("network", "session_group", "session", 1 << 16),
+        ("network", "session_group", "group", 1 << 16),
+        ("network", "flow_session", "session", 1 << 16),
+        ("network", "flow_channel", "channel", 1 << 16),
+        ("network", "trees", "channel", 1 << 16),
+    ],
+)
+def test_a_number_that_would_fill_the_memory_is_refused(
+    tmp_path: Path, kind: str, table: str, name: str, bound: int
+) -> None:
+    folder = shutil.copytree(OLD[0] if kind == "channels" else network_folders()[-1], tmp_path / "plan")
+    with_number(folder, table, name, bound)
+    with pytest.raises(InputError, match=rf"{name} must be below {bound:,}, got {bound:,}"):
         nc.load(folder)
+
+
+@pytest.mark.parametrize(("table", "name"), [("flow_session", "session"), ("session_group", "session")])
+def test_a_large_number_costs_the_judge_of_a_network_no_memory(tmp_path: Path, table: str, name: str) -> None:
+    folder = shutil.copytree(network_folders()[-1], tmp_path / "plan")
+    with_number(folder, table, name, 1 << 31)
+    tracemalloc.start()
+    try:
+        assert not check_tables(read_tables(folder)).sound
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("number", [0, 65_535])
+def test_networks_with_large_numbers_are_compared_without_memory(tmp_path: Path, number: int) -> None:
+    plans = []
+    for at, far in enumerate((0, number)):
+        folder = shutil.copytree(network_folders()[-1], tmp_path / f"plan-{at}")
+        for table, name in (("flow_session", "session"), ("session_group", "session"), ("session_group", "group"),
+                            ("flow_channel", "channel"), ("trees", "channel")):  # fmt: skip
+            with_number(folder, table, name, far, every=True)
+        plans.append(nc.load(folder))
+    tracemalloc.start()
+    try:
+        assert nc.diff(plans[0], plans[1]).steps == ()
+        assert nc.diff(plans[1], plans[0]).steps == ()
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_plan_without_one_of_its_tables_is_judged() -> None:
+    for folder in sound_folders():
+        tables = read_tables(folder)
+        for name in tables.tables:
+            rest = {key: table for key, table in tables.tables.items() if key != name}
+            assert not check_tables(replace(tables, tables=rest)).sound, (folder.name, name)

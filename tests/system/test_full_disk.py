@@ -153,6 +153,8 @@ def test_by_default_the_log_does_not_fill_the_disk_and_what_it_drops_is_counted_
         folder = disk / "data"
         async with running(local_system(folder, None, key=("n",), multicast=None)), connect(folder) as client:
             position = (await client.subscribe("n >= 0", name="first").ready()).position
+            while " started" not in (folder / "coordinator.log").read_text():  # from then on it counts
+                await asyncio.sleep(0.05)
             writer = Writer(client)
             for _ in range(100):
                 assert await writer.write(900_000) == "", "the log filled the disk"

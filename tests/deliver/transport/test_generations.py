@@ -128,3 +128,29 @@ def test_a_generation_is_later_than_all_that_were_seen_though_log_and_clock_go_b
         assert generation_of(after) > generation_of(before)
 
     asyncio.run(asyncio.wait_for(run(), 60))
+
+
+@pytest.mark.parametrize("by", ["an entry", "begin"])
+def test_a_generation_that_another_began_is_known_when_retention_has_dropped_its_beginning(
+    tmp_path: Path, by: str
+) -> None:
+    """A publisher may not write the stream's metadata: whoever set the log up does, whether it appends or not."""
+
+    async def run() -> None:
+        server = NatsServer(tmp_path / "nats", sync="2m")
+        await server.start()
+        inner = [NatsLog(await connect_nats(server.url), max_bytes=200_000) for _ in range(3)]
+        for at, each in enumerate(inner):
+            await each.start((0,), make=at == 0)
+        keeper, publisher, reader = map(NumberedLog, inner)
+        first = await publisher.append(0, b"first", dedup="first")
+        await (keeper.append(0, b"marker", dedup="marker") if by == "an entry" else inner[0].begin((0,)))
+        numbers = [await publisher.append(0, b"x" * 50_000, dedup=str(k)) for k in range(8)]
+        assert (await inner[2].bounds(0))[0] > bare_of(first), "nothing was dropped: nothing was tried"
+        found = await reader.read(0, numbers[-3], most=10)
+        assert not found.back
+        assert [entry.sequence for entry in found.entries] == numbers[-2:]
+        assert generation_of(await publisher.append(0, b"last", dedup="last")) == generation_of(first)
+        await server.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 60))

@@ -174,10 +174,12 @@ async def _on(
         await registry.start(make=found is not None)
         if found is not None:
             found = replace(found, id=found.id or await _old_id(registry) or new_id())
-            await registry.put(KEY, found.to_toml().encode())
         agreed_on = found or await agreed(registry)
         made = NatsLog(link, replicas=replicas, **log)
         await made.start(agreed_on.every_shard, make=found is not None)
+        if found is not None:  # others come when they find it: then the log's generation has begun, and is kept
+            await made.begin(agreed_on.every_shard)
+            await registry.put(KEY, found.to_toml().encode())
     except BaseException:
         await link.close()
         raise

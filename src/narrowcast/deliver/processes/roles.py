@@ -58,8 +58,14 @@ async def coordinator(system: System, base: Backbone) -> Driver:
     name = f"{_name(mine.name, 'coordinator')}-{os.getpid()}-{secrets.token_hex(2)}"
     part = Coordinator(name, base.system.every_shard, settings)
     driver = Driver(part, Engines(base.numbered, base.registry), planner=planner)
-    # The log may not be the one it was: a new epoch has a marker in whatever it is now.
-    base.link.on_reconnect(lambda: driver.tell(Replan()))
+    shards = base.system.every_shard
+
+    def again() -> None:
+        # The log may not be the one it was: a new epoch has a marker in whatever it is now.
+        driver.tell(Replan())
+        driver.spawn(base.log.begin(shards))
+
+    base.link.on_reconnect(again)
     driver.extra = lambda: {"predicted": planner.prediction, "leads": part.leads}
     return driver
 

@@ -291,12 +291,9 @@ class NetworkRead:
         flow, user = (end[~self.alone] for end in self.pair)
         site = self.user_site[user]
         session = self.session[flow, site]
-        width = int(max((l for _, l in self.group), default=-1)) + 2
-        lookup = np.full((len(self.sites), width), -1)
-        for (s, l), g in self.group.items():
-            lookup[s, l] = g
-        known = (session >= 0) & (session < width)
-        return user, site, session, np.where(known, lookup[site, np.where(known, session, 0)], -1)
+        ways, way = np.unique(np.column_stack((site, session)), axis=0, return_inverse=True)
+        group = np.array([self.group.get((s, l), -1) for s, l in ways.tolist()], np.int64)
+        return user, site, session, group[way.ravel()]
 
 
 def faults(plan: Tables) -> list[str]:
@@ -477,7 +474,7 @@ def cost(plan: Tables) -> dict[str, float]:
 
 
 def checked(plan: Tables) -> tuple[str, ...]:
-    n = plan.tables["interest"].num_rows
+    n = plan.tables["interest"].num_rows if "interest" in plan.tables else 0
     return (
         f"{n:,} wishes: each flow reaches the site, and each subscriber by a group or by unicast",
         "groups, sessions, channels and filters are within their budgets",

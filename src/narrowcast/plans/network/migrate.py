@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -71,19 +73,21 @@ def _walked(read: NetworkRead, c: int, source: int, brokers: list[str]) -> dict[
 def renumbered(new: Tables, old: Tables) -> Tables:
     """The new plan with the old one's numbers of channels, and of sessions and groups of each site, where they fit."""
     tables = dict(new.tables)
-    flows = sorted({*_column(new, "flow_channel", "flow"), *_column(old, "flow_channel", "flow")})
-    channel = _agreed([dict(zip(_column(p, "flow_channel", "flow"), _column(p, "flow_channel", "channel"), strict=True))
-                       for p in (new, old)], flows)  # fmt: skip
+    labels = [dict(zip(_column(p, "flow_channel", "flow"), _column(p, "flow_channel", "channel"), strict=True))
+              for p in (new, old)]  # fmt: skip
+    channel = _agreed(labels, [c for name in ("flow_channel", "trees") for c in _column(new, name, "channel")])
     for name in ("flow_channel", "trees"):
         tables[name] = _renamed(tables[name], "channel", [channel[c] for c in _column(new, name, "channel")])
     session: dict[tuple[str, int], int] = {}
     group: dict[tuple[str, int], int] = {}
     held = [_by_site(plan) for plan in (new, old)]
-    for site in held[0]:
+    rows = [*zip(*(_column(new, "session_group", name) for name in ("site", "session", "group")), strict=True)]
+    for site in sorted({site for site, _, _ in rows}):
         sessions = [each.get(site, ({}, {}))[0] for each in held]
         groups = [each.get(site, ({}, {}))[1] for each in held]
-        session |= {(site, l): n for l, n in _agreed(sessions, sorted({*sessions[0], *sessions[1]})).items()}
-        group |= {(site, g): n for g, n in _agreed(groups, sorted({*groups[0], *groups[1]})).items()}
+        its = [(l, g) for at, l, g in rows if at == site]
+        session |= {(site, l): n for l, n in _agreed(sessions, [l for l, _ in its]).items()}
+        group |= {(site, g): n for g, n in _agreed(groups, [g for _, g in its]).items()}
     for name in ("flow_session", "session_group"):
         given = zip(_column(new, name, "site"), _column(new, name, "session"), strict=True)
         tables[name] = _renamed(tables[name], "session", [session[pair] for pair in given])
@@ -104,11 +108,17 @@ def _by_site(plan: Tables) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
     return found
 
 
-def _agreed(labels: list[dict[str, int]], things: list[str]) -> dict[int, int]:
-    """A number for each label of the first, as near to the second's as it can be."""
-    new, old = (np.array([each.get(thing, -1) for thing in things], np.int64) for each in labels)
-    n = int(max(new.max(initial=-1), old.max(initial=-1))) + 1
-    return dict(enumerate(agreed(new, old, n).tolist())) if n else {}
+def _agreed(labels: list[dict[str, int]], every: Iterable[int]) -> dict[int, int]:
+    """A number for every label of the first, as near to the second's as it can be, however large its labels are."""
+    things = sorted({*labels[0], *labels[1]})
+    given = [np.array([each.get(thing, -1) for thing in things], np.int64) for each in labels]
+    held = [np.unique(np.array([*every], np.int64)), np.unique(given[1][given[1] >= 0])]
+    n = max(map(len, held))
+    taken = dict.fromkeys(held[1].tolist())
+    numbers = [*taken, *islice((number for number in count() if number not in taken), n - len(taken))]
+    new, old = (np.where(g >= 0, np.searchsorted(h, g), -1) for g, h in zip(given, held, strict=True))
+    found = agreed(new, old, n).tolist() if n else []
+    return {int(label): numbers[to] for label, to in zip(held[0], found, strict=False)}
 
 
 def _column(plan: Tables, table: str, column: str) -> list[Any]:

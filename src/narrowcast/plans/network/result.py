@@ -293,7 +293,7 @@ def _decisions_in(problem: NetworkProblem, tables: Tables) -> Decisions:
     number, group = t["session_group"]["session"].to_numpy(), t["session_group"]["group"].to_numpy()
     for name, last in (
         ("channel", n_channels - 1),
-        ("session", number.max(initial=-1)),
+        ("session", max(number.max(initial=-1), session.max(initial=-1))),
         ("group", group.max(initial=-1)),
     ):
         if last >= MOST_NUMBERS:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
@@ -62,6 +62,7 @@ class NatsLog:
         self._limited = max_bytes is not None or max_age is not None
         self._full_until = 0.0
         self._keeps = True  # the list of generations in the stream's metadata
+        self._kept: dict[int, Lineage] = {}  # what we wrote there
         self._direct = DirectGet(link, timeout)
         self._look_at: dict[int, float] = {}
         self._lineages: dict[int, tuple[bytes, Lineage]] = {}  # by shard: as seen at which server
@@ -229,28 +230,38 @@ class NatsLog:
         kept = decode_entry(_unhex((config.metadata or {}).get(GENERATIONS, "")))
         return Lineage(kept.born) if isinstance(kept, Birth) else Lineage(), 0 if found is None else found.sequence
 
+    async def begin(self, shards: Iterable[int]) -> None:
+        """What the first entry after a server's start would do: for whoever keeps the list, to be there before others.
+
+        Where it fails, the next entry does it.
+        """
+        for shard in shards:
+            with suppress(TransportError):
+                await self._bear(shard)
+
     async def _bear(self, shard: int) -> None:
         """Begin a generation, if none has begun since this server started.
 
         It is later than all that were ever seen here: the clock may have gone back, and the log too.
         """
-        while not (await self.lineage(shard)).has(server := self._server()):
+        while not (known := await self.lineage(shard)).has(server := self._server()):
             lineage, last = await self._read_lineage(shard)
             clock = time.time_ns() // 1_000_000 << 20 | secrets.randbits(20)
             birth = lineage.next_birth(max(clock, self._latest.get(shard, 0) + 1), server)
             with suppress(ConflictError):  # somebody else has begun one
                 if not lineage.has(server):
-                    at = await self._append_next(shard, encode_entry(birth), GENERATIONS, last)
-                    await self._keep(shard, Lineage.of(birth, at))
+                    await self._append_next(shard, encode_entry(birth), GENERATIONS, last)
+        await self._keep(shard, known)
 
     async def _keep(self, shard: int, lineage: Lineage) -> None:
-        """In the metadata too. If that fails, or is not for us to do, the next birth sees to it."""
-        if not self._keeps:
+        """In the metadata too, whoever began the latest one. If that fails, the next entry sees to it."""
+        if not self._keeps or self._kept.get(shard) == lineage:
             return
         with suppress(engine("nats").errors.Error, TimeoutError, OSError):
             config = (await self._link.js.stream_info(self._stream(shard))).config
             config.metadata = (config.metadata or {}) | {GENERATIONS: encode_entry(Birth(lineage.born)).hex()}
             await self._link.js.update_stream(config)
+            self._kept[shard] = lineage
 
     def _server(self) -> bytes:
         """Which start of which server this is: a server takes a new id whenever it starts."""
