@@ -128,8 +128,10 @@ class NatsLog:
 
     def append_at_once(self, shard: int, data: bytes, dedup: str, done: Done) -> bool:
         """`append` where nothing stands in its way and nothing has to be asked first."""
-        now = asyncio.get_running_loop().time()
-        if self.known(shard) is None or now < self._full_until or len(data) > self.most_bytes:
+        known, now = self.known(shard), asyncio.get_running_loop().time()
+        if known is None or (self._keeps and self._kept.get(shard) != known):
+            return False
+        if now < self._full_until or len(data) > self.most_bytes:
             return False
 
         def answered(found: int | Exception) -> None:
