@@ -65,7 +65,7 @@ async def upto(subscription: Subscription, history: History, last: int) -> None:
             return
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_the_leader_stops_and_the_other_coordinator_goes_on_where_it_was(tmp_path: Path) -> None:
     local = local_system(tmp_path / "data", a_plan(tmp_path / "plan"), key=("s",), multicast=None)

@@ -102,7 +102,7 @@ async def priced(base: Backbone, rows: list[dict[str, int]]) -> int:
     return sum(len(routing.addresses[c].links) for row in rows for c in routing.route(row)[1])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("method", ["search", "semcast"])
 def test_newcomers_have_channels_within_five_seconds_and_all_of_it_travels_as_priced(

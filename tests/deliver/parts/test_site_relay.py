@@ -37,7 +37,7 @@ def run(counts: Counter[str], **schedule: object) -> None:
     counts.update(outcome.counts)
 
 
-@pytest.mark.parametrize("first", [0, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("first", [0, pytest.param(100, marks=pytest.mark.long)])
 def test_relays_die_frames_are_lost_and_plans_change_and_nothing_is_missed_repeated_or_wrong(first: int) -> None:
     counts: Counter[str] = Counter()
     for seed in range(first, first + (6 if first == 0 else 60)):
