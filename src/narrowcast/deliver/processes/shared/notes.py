@@ -21,8 +21,13 @@ Note = tuple[dict[str, Any], bytes]
 
 def note_bytes(head: Mapping[str, Any], *body: bytes | memoryview) -> bytes:
     """A note as bytes."""
+    return b"".join((_head(head, sum(map(len, body))), *body))
+
+
+def _head(head: Mapping[str, Any], size: int) -> bytes:
+    """What stands before a body of this size."""
     text = json.dumps(head, separators=(",", ":")).encode()
-    return b"".join((_SIZES.pack(len(text), sum(map(len, body))), text, *body))
+    return _SIZES.pack(len(text), size) + text
 
 
 async def read_note(stream: asyncio.StreamReader) -> Note:
@@ -36,8 +41,8 @@ async def read_note(stream: asyncio.StreamReader) -> Note:
     return head, await stream.readexactly(size)
 
 
-def effect_notes(effect: Deliver | Gap | Subscribed) -> list[bytes]:
-    """What an edge tells an application, as notes."""
+def effect_notes(effect: Deliver | Gap | Subscribed) -> list[bytes | memoryview]:
+    """What an edge tells an application, as the bytes of notes; those of columns are not copied for each of many."""
     if isinstance(effect, Subscribed):
         return [note_bytes({"subscribed": effect.subscription, "start": list(effect.start.items())})]
     if isinstance(effect, Gap):
@@ -48,8 +53,9 @@ def effect_notes(effect: Deliver | Gap | Subscribed) -> list[bytes]:
     if columns is not None:
         indices = columns.indices.astype("<u2").tobytes()
         more = {"base": columns.base, "rows": len(columns), "position": effect.position}
-        return [note_bytes(head | more, indices, columns.data)]
-    found = []
+        data = columns.data
+        return [_head(head | more, len(indices) + len(data)) + indices, data]
+    found: list[bytes | memoryview] = []
     runs = [(born, list(some)) for born, some in groupby(effect.messages, key=lambda message: message[0] >> _LOW)]
     for k, (born, some) in enumerate(runs or [(0, [])]):
         places = array("Q", (at & ((1 << _LOW) - 1) for at, _ in some))

@@ -61,8 +61,7 @@ class EdgeServer:
         if writer.transport.get_write_buffer_size() > MOST_UNSENT:
             writer.transport.abort()  # it reads nothing, and asked for more than it has credit for
             return
-        for note in effect_notes(effect):
-            writer.write(note)
+        writer.writelines(effect_notes(effect))
         if isinstance(effect, Deliver) and effect.messages:
             self._room[effect.subscription] += len(effect.messages)
             self._renew_soon(effect.subscription)
