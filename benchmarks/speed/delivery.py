@@ -9,10 +9,11 @@ connection per subscriber for the peers; subscriptions of one process share narr
 `narrowcast edge` for all of those processes. The peers keep nothing but JetStream, whose log goes to disk as ours does.
 
 *Latency* is from before the publish to the subscriber's loop, on one clock, at fixed rates. *Sustained* publishes as
-fast as it goes, until the last subscriber has everything; rows, or the table of `columns`, are made before. CPU is that
-of all processes, bytes are those on the loopback of a network namespace of its own: packets by multicast count once, by
-unicast once per receiver. What an fsync takes here is printed by itself. Medians over the rounds. Needs Linux and root
-for the namespace. On a busy machine figures mean little.
+fast as it goes, until the last subscriber has everything; rows, or the table of `columns`, are made before. A list of
+dicts goes as columns, too; with `few together` and `h=1` so few are published at once that they go as messages. CPU is
+that of all processes, bytes are those on the loopback of a network namespace of its own: packets by multicast count
+once, by unicast once per receiver. What an fsync takes here is printed by itself. Medians over the rounds. Needs Linux
+and root for the namespace. On a busy machine figures mean little.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ import numpy as np
 import psutil
 
 SYMBOLS, PROCESSES = 16, 8
-WARM = 4 * SYMBOLS
+WARM = 32 * SYMBOLS
 TABLE = 32_000  # rows of a table that is published
+FEW = 128  # dicts published together that do not go as columns, so that h says how many share a frame
 SETTLE_S = 2.0  # after the last subscriber is ready: discovery and changes of plan are not what is measured
 IDLE_S = 15.0  # without a message for so long, whatever is missing is lost
 Send = Callable[[dict[str, Any]], Awaitable[Any]]
@@ -227,7 +229,7 @@ async def receive_dds(where: str, mine: list[int], heard: Heard, stack: AsyncExi
 async def receive_narrowcast(where: str, mine: list[int], heard: Heard, stack: AsyncExitStack) -> None:
     from narrowcast.deliver.client.connect import connect
 
-    where, _, socket = where.partition("|")
+    where, socket, as_table = where.split("|")
     connection = await stack.enter_async_context(connect(where, edge=socket or None))
     symbols = [f"S{j:02d}" for j in range(SYMBOLS)]
     subscriptions = []
@@ -237,9 +239,8 @@ async def receive_narrowcast(where: str, mine: list[int], heard: Heard, stack: A
 
     async def listen(subscription: Any) -> None:
         async for batch in subscription:
-            columns = batch.arrow() if batch._columns is not None else None
-            if columns is not None:
-                heard.many(len(batch), [columns["t"][0].as_py()])
+            if as_table:
+                heard.many(len(batch), [batch.arrow()["t"][0].as_py()])
             else:
                 heard.many(len(batch), [message["t"] for message in batch])
 
@@ -454,6 +455,7 @@ async def narrowcast(
     folder: Path,
     h: int = 64,
     seal: bool = True,
+    together: int | None = None,
     columns: bool = False,
     shared: bool = False,
     subscribers: int = 8,
@@ -484,29 +486,28 @@ async def narrowcast(
         assert supervisor.server.process is not None
         pids = {role: [process.pid] for role, process in supervisor.processes.items()}
         pids["server"] = [supervisor.server.process.pid]
-        where = str(data)
+        socket = ""
         if shared:
             edge = _start_edge(data, system)
             pids["edge"] = [edge.pid]
             while not (data / "edge.sock").exists():
                 await asyncio.sleep(0.05)
-            where += f"|{data / 'edge.sock'}"
+            socket = str(data / "edge.sock")
         async with connect(data) as connection:
             await connection.publish(row(0) | {"symbol": "warm"})
 
             async def send_all(rows: Any) -> None:
-                """Tables as they come out of a pipeline, the next while one is under way."""
-                if not columns:
-                    await connection.publish(rows)
-                    return
+                """All dicts, or so many together; tables as a pipeline makes them. The next while one is under way."""
                 under_way: list[asyncio.Future[int]] = []
-                for batch in rows.to_batches(max_chunksize=TABLE):
+                n = together or max(len(rows), 1)
+                some = [rows[k : k + n] for k in range(0, len(rows), n)] if not columns else rows.to_batches(TABLE)
+                for batch in some:
                     under_way.append(asyncio.ensure_future(connection.publish(batch)))
-                    if len(under_way) > 2:
+                    if len(under_way) > (2 if columns else 64):
                         await under_way.pop(0)
                 await asyncio.gather(*under_way)
 
-            yield where, pids, connection.publish, send_all
+            yield f"{data}|{socket}|{'table' if columns else ''}", pids, connection.publish, send_all
     finally:
         if edge is not None:
             edge.terminate()
@@ -529,7 +530,8 @@ SYSTEMS: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "Cyclone DDS": ("Cyclone DDS", dds, {}),
     "ZeroMQ": ("ZeroMQ", zeromq, {}),
     "narrowcast": ("narrowcast", narrowcast, {}),
-    "narrowcast, h=1": ("narrowcast", narrowcast, {"h": 1}),
+    "narrowcast, few together": ("narrowcast", narrowcast, {"together": FEW}),
+    "narrowcast, h=1": ("narrowcast", narrowcast, {"h": 1, "together": FEW}),
     "narrowcast, no seal": ("narrowcast", narrowcast, {"seal": False}),
     "narrowcast, shared edge": ("narrowcast", narrowcast, {"shared": True}),
     "narrowcast, columns": ("narrowcast", narrowcast, {"columns": True}),
@@ -629,7 +631,7 @@ SUSTAINED = tuple(SYSTEMS)
 ASKED = {
     *((title, n, rate) for title in ("NATS core", "narrowcast") for n in (1, 8) for rate in (100, 1000)),
     *((title, 64, 100) for title in ("NATS core", "narrowcast", "narrowcast, shared edge")),
-    *((title, 8, None) for title in ("NATS core", "narrowcast", "narrowcast, h=1")),
+    *((title, 8, None) for title in ("NATS core", "narrowcast", "narrowcast, few together", "narrowcast, h=1")),
     *((title, 8, None) for title in ("narrowcast, columns", "narrowcast, columns, shared edge")),
     *(("narrowcast, no seal", 8, rate) for rate in (100, 1000, None)),
 }

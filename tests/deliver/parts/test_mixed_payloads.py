@@ -36,8 +36,18 @@ from narrowcast.deliver.parts.source import Source, SourceSettings
 from narrowcast.deliver.routing.routes import Subscribers, by_content, by_flows
 from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Entry, Multicast
-from narrowcast.deliver.wire import ColumnBatch, Frame, decode, encode, encode_entry, end_of, place
-from narrowcast.deliver.wire.columns import Columns, encode_columns
+from narrowcast.deliver.wire import (
+    MOST_PAYLOAD,
+    ColumnBatch,
+    Frame,
+    decode,
+    decode_payloads,
+    encode,
+    encode_entry,
+    end_of,
+    place,
+)
+from narrowcast.deliver.wire.columns import Columns, decode_columns, encode_columns, rows_of
 from narrowcast.errors import InputError
 from narrowcast.profiles import Profile
 
@@ -154,6 +164,85 @@ def test_any_mix_of_both_payloads_gives_the_same_deliveries(seed: int, plan: int
             for effect in from_log.step(WasRead(read.request, 0, 0, len(log), tuple(log)), 0.01)
         ]
         assert values(got(effects)) == wanted
+
+
+def plain_row(n: int, rng: Random) -> dict[str, Any]:
+    return {"n": n, "s": rng.choice(("a", "b", "c", "new")), "p": rng.choice((1, 3, 5)), "x": rng.choice(("z", ""))}
+
+
+@pytest.mark.parametrize("routing", PLANS)
+def test_channels_that_get_a_few_rows_of_an_entry_get_them_as_messages_and_subscribers_the_same(
+    routing: Routing,
+) -> None:
+    rng = Random(4)
+    log: list[Entry] = []
+    publisher = Publisher("desk")
+    for k in range(6):
+        publish(publisher, [plain_row(20 * k + j, rng) for j in range(rng.choice((1, 5, 20)))], True, log)
+    kinds, found = [], []
+    for few in (0, 4, 1000):
+        frames = sent(a_source(routing, few=few), log)
+        with_rows = [f for f in frames if isinstance(f, Frame) and len(f.messages)]
+        kinds.append({isinstance(f.messages, Columns) for f in with_rows})
+        edge = an_edge(routing)
+        effects = [effect for frame in frames for effect in edge.step(Arrived(decode(encode(frame))), 0.01)]
+        found.append(values(got(effects)))
+    assert kinds == [{True}, {True, False}, {False}]
+    assert found[0] == found[1] == found[2]
+    assert sum(map(len, found[0].values())) > 60
+
+
+ANY = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.sampled_from((1, 2.5, "a"))
+ALIKE = [st.integers(-(2**70), 2**70), st.floats(), st.text(max_size=3), st.booleans(), st.none(), ANY, st.datetimes()]
+
+
+@st.composite
+def listed(draw: st.DrawFn) -> list[Any]:
+    """Rows that are mostly alike."""
+    names = draw(st.lists(st.sampled_from(("s", "p", "$time", "ü", "\ud800", 7)), max_size=3, unique=True))
+    kinds = {name: draw(st.sampled_from(ALIKE)) | draw(st.sampled_from((st.nothing(), st.none()))) for name in names}
+    rows: list[Any] = [{name: draw(kind) for name, kind in kinds.items()} for _ in range(draw(st.integers(2, 6)))]
+    if draw(st.integers(0, 4)) == 0:
+        rows[draw(st.integers(0, len(rows) - 1))] = draw(st.sampled_from(({"p": 1}, {}, {"s": 1, "q": 2}, None, 3)))
+    return rows
+
+
+def decoded(rows: list[Any]) -> tuple[list[str], set[type]]:
+    """What a list means to subscribers, or what is wrong with it, and how it went."""
+    found, kinds = [], set()
+    try:
+        for chunk in entries(rows):
+            if isinstance(chunk, ColumnChunk):
+                batch = decode_columns(chunk.data, chunk.n_rows)
+                assert isinstance(batch, pa.RecordBatch)
+                found += rows_of(batch)
+            else:
+                found += decode_payloads(chunk)
+            kinds.add(type(chunk))
+    except InputError as error:
+        return [str(error)], kinds
+    return [repr(sorted(each.items(), key=repr)) if isinstance(each, dict) else repr(each) for each in found], kinds
+
+
+@settings(max_examples=300)
+@given(rows=listed())
+def test_a_list_of_dicts_means_the_same_whether_it_goes_as_columns_or_one_by_one(rows: list[Any]) -> None:
+    one_by_one = decoded(rows)[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("narrowcast.deliver.client.rows.MANY", 2)
+        assert decoded(rows)[0] == one_by_one
+
+
+def test_a_long_list_of_like_dicts_goes_as_columns_and_any_other_does_not() -> None:
+    rows = [{"s": "a", "p": k, "x": None if k % 2 else 1.5} for k in range(300)]
+    assert decoded(rows)[1] == {ColumnChunk}
+    for other in (rows[:200], [*rows, {"s": "a"}], [*rows, rows[0] | {"p": 1.5}], [*rows, rows[1] | {"s": None}]):
+        assert decoded(other)[1] == ({tuple} if other[-1]["s"] else {ColumnChunk})
+    large = [{"s": "a" * 100, "p": k} for k in range(300)] + [{"s": "b" * MOST_PAYLOAD, "p": 0}]
+    with pytest.raises(InputError, match="message must be at most"):
+        list(entries(large))
+    large[-1]["s"] = "b" * (MOST_PAYLOAD - 30)
+    assert decoded(large)[0][-1].endswith("b')]")
 
 
 def test_one_by_one_and_as_columns_a_subscriber_gets_no_more_than_its_credit() -> None:

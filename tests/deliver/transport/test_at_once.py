@@ -29,6 +29,9 @@ def test_a_message_that_cannot_be_dealt_with_does_not_end_the_others(tmp_path: P
             for data in (b"1", b"bad", b"2"):
                 await link.nc.publish("some.thing", data)
             await link.nc.flush()
+            end = time.monotonic() + 5
+            while len(heard) < 2 and time.monotonic() < end:
+                await asyncio.sleep(0.01)
 
     asyncio.run(run())
     assert heard == [b"1", b"2"]

@@ -1,8 +1,9 @@
-"""Rows in, payloads out, and back: dicts one by one, tables as columns."""
+"""Rows in, payloads out, and back: tables and long lists of like dicts as columns, other dicts one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from narrowcast.deliver.parts.publisher import PublisherSettings
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from narrowcast.deliver.wire.columns import Columns
 
 LIMITS = PublisherSettings()
+MANY = 256  # dicts that are published together: from here on they go as columns, if they can
+_NOTHING = frozenset((type(None),))
+_LISTED = frozenset((str, int, float, bool)) | _NOTHING
 Rows = Any  # a Mapping, an iterable of them, pyarrow's Table or RecordBatch, or a pandas DataFrame
 
 
@@ -94,19 +98,51 @@ def entries(
 ) -> Iterator[tuple[bytes, ...] | ColumnChunk]:
     """Rows by the entry of the log that they will share: of a table as columns, where its types allow, else one by one.
 
+    A long list of dicts that are all alike is a table, too.
+
     >>> import pyarrow as pa
     >>> [type(entry).__name__ for entry in entries(pa.table({"p": [1]}))], list(entries([{"p": 1}]))
     (['ColumnChunk'], [(b'{"p":1}',)])
     """
     rows = _from_pandas(rows)
     if not hasattr(rows, "schema") or not hasattr(rows, "to_pylist"):
-        yield from chunks(payloads(rows, key, without, limits.most_payload), limits)
-        return
+        listed = _list_entries(rows, limits) if type(rows) is list and len(rows) >= MANY else None
+        if listed is None:
+            yield from chunks(payloads(rows, key, without, limits.most_payload), limits)
+            return
+        names, found = rows[0], iter(listed)
+    else:
+        names = rows.schema.names
+        batches = rows.to_batches() if hasattr(rows, "to_batches") else [rows]
+        found = (entry for batch in batches for entry in _batch_entries(batch, limits))
     for name in key:
-        if name not in rows.schema.names:
+        if name not in names:
             without(name)
-    for batch in rows.to_batches() if hasattr(rows, "to_batches") else [rows]:
-        yield from _batch_entries(batch, limits)
+    yield from found
+
+
+def _list_entries(rows: list[Any], limits: PublisherSettings) -> list[tuple[bytes, ...] | ColumnChunk] | None:
+    """Dicts as columns; None if they are not alike, or something is wrong with one, which `payloads` will say."""
+    batch = _as_batch(rows)
+    with suppress(InputError):
+        return None if batch is None else list(_batch_entries(batch, limits))
+    return None
+
+
+def _as_batch(rows: list[Any]) -> Any:
+    """Dicts as the columns that mean the same; None unless all have the same names, and a name values of one type."""
+    import pyarrow as pa
+
+    names = list(rows[0]) if type(rows[0]) is dict else []
+    if {dict} != set(map(type, rows)) or {len(names)} != set(map(len, rows)) or {str} != set(map(type, names)):
+        return None
+    try:
+        columns = [[row[name] for row in rows] for name in names]
+        if all(_LISTED.issuperset(kinds := set(map(type, c))) and len(kinds - _NOTHING) < 2 for c in columns):
+            return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=names)
+    except (KeyError, ValueError, TypeError, OverflowError, pa.ArrowException):  # another name, half a character, …
+        pass
+    return None
 
 
 def _batch_entries(batch: Any, limits: PublisherSettings) -> Iterator[tuple[bytes, ...] | ColumnChunk]:

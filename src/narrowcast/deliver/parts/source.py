@@ -58,6 +58,7 @@ class SourceSettings:
     """`most_messages` is the aggregation h, `most_bytes` keeps a frame within one packet.
 
     `most_columns`: bytes of a frame of columns, which carriers cut into packets as reliably as they carry them.
+    `few`: a channel that gets fewer rows of an entry gets them as messages, which then cost less and are smaller.
     `linger`: how long messages wait for company. An edge that takes several channels waits until those that had
     none are told so: at once, unless that was done less than `settle` ago. `heartbeat`: when nothing happens.
     """
@@ -65,6 +66,7 @@ class SourceSettings:
     most_messages: int = 64
     most_bytes: int = 1200
     most_columns: int = 60_000
+    few: int = 16
     linger: float = 0.0
     settle: float = 0.002
     heartbeat: float = 0.25
@@ -279,12 +281,12 @@ class Source(Node):
             self._send(lane, message[0])
 
     def _route_columns(self, sequence: int, found: ColumnBatch) -> None:
-        """Send the rows of an entry to their channels, as columns."""
+        """Send the rows of an entry to their channels, as columns; a few for one as messages, where they may be."""
         assert self._routing is not None
         import numpy as np
 
         from narrowcast.deliver.routing.table_routes import TableRoutes  # only who has columns needs Arrow
-        from narrowcast.deliver.wire.columns import Columns, decode_columns
+        from narrowcast.deliver.wire.columns import Columns, decode_columns, is_plain
 
         batch = decode_columns(found.data, found.count)
         if isinstance(batch, Malformed):
@@ -294,10 +296,16 @@ class Source(Node):
             self._table_routes = TableRoutes(self._routing)
         flows, routes = self._table_routes(batch)
         whole = Columns(place(sequence, 0) - 1, np.arange(found.count), batch, found.data, flows)
-        for channel, rows in sorted(routes.items()):
-            lane = self._lanes.get(channel)
-            if lane is not None:
-                self._put_columns(lane, whole.select(rows))
+        routes = {channel: rows for channel, rows in sorted(routes.items()) if channel in self._lanes}
+        few = {channel: rows for channel, rows in routes.items() if len(rows) < self.settings.few}
+        if few and is_plain(batch):
+            wanted = np.unique(np.concatenate(list(few.values())))
+            messages = dict(zip(wanted.tolist(), whole.select(wanted), strict=True))
+            for channel in few:
+                for row in routes.pop(channel).tolist():
+                    self._put(self._lanes[channel], messages[row])
+        for channel, rows in routes.items():
+            self._put_columns(self._lanes[channel], whole.select(rows))
 
     def _put_columns(self, lane: _Lane, rows: Columns) -> None:
         """What waits goes first. Rows go out at once, in as many frames as they need."""

@@ -39,6 +39,7 @@ _FIRST = (datetime(1, 1, 1, tzinfo=UTC) - _ZERO) // _MICRO
 _LAST = (datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC) - _ZERO) // _MICRO
 _WHOLE = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
 _KEPT = {pa.null(), pa.bool_(), *_WHOLE, pa.float32(), pa.float64(), pa.string(), pa.binary(), MOMENT}
+_PLAIN = frozenset((pa.bool_(), pa.int64(), pa.float64(), pa.string()))
 _INSTEAD = {
     pa.float16(): pa.float32(),
     pa.large_string(): pa.string(),
@@ -112,6 +113,11 @@ def _is_sent(type_: pa.DataType, depth: int) -> bool:
         inners = all(_is_sent(field.type, depth + 1) for field in type_)
         return depth < MOST_DEPTH - 1 and inners and _good_names([field.name for field in type_])
     return type_ in _KEPT or _is_decimal(type_)
+
+
+def is_plain(batch: pa.RecordBatch) -> bool:
+    """Whether whoever makes columns of its messages, one by one, comes to the same types."""
+    return _PLAIN.issuperset(batch.schema.types) and not any(column.null_count for column in batch.columns)
 
 
 def _is_decimal(type_: pa.DataType) -> bool:
@@ -222,9 +228,11 @@ def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     >>> rows_of(pa.record_batch({"p": [1, None]}))
     [{'p': 1}, {'p': None}]
     """
-    names = batch.schema.names
-    columns = [_values(column) for column in batch.columns]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    found: list[dict[str, Any]] = [{} for _ in range(batch.num_rows)]
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        for row, value in zip(found, _values(column), strict=True):
+            row[name] = value  # half the price of making each dict at once
+    return found
 
 
 def _values(column: pa.Array) -> list[Any]:
