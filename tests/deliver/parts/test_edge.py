@@ -137,6 +137,17 @@ def test_without_a_plan_the_log_is_read_again_and_again() -> None:
     assert again.after == 11
 
 
+def test_after_an_answer_that_may_have_been_cut_it_reads_on_at_once() -> None:
+    """By the number of entries or by their bytes: of large ones a log gives a few."""
+    for n, large in ((SETTINGS.read_most, 1), (4, 1 << 20), (1, 1)):
+        found = Edge("edge", (0,), SETTINGS)
+        found.step(Subscribe("u", "p > 5", {0: end_of(10)}), 0.0)
+        (read,) = reads(found.step(Tick(), 0.0))
+        entries = tuple(Entry(11 + k, b"x" * large) for k in range(n))
+        more = reads(found.step(WasRead(read.request, 0, 10, 10 + n, entries), 0.01) + found.step(Tick(), 0.011))
+        assert [each.after for each in more] == ([] if n == 1 else [10 + n])
+
+
 def test_a_lost_or_failed_read_is_asked_again() -> None:
     found = Edge("edge", (0,), SETTINGS)
     found.step(Subscribe("u", "p > 5", {0: end_of(10)}), 0.0)

@@ -593,7 +593,7 @@ class Edge(Node):
         if reader.tailing and self._covered(reader):
             event = self._left_to_channels(reader, event, now)
         upto = end_of(event.upto)
-        full = len(event.entries) >= self.settings.read_most
+        full = event.goes_on(self.settings.read_most)
         if end_of(event.after) <= reader.mark < upto and subscription.credit != 0:
             if self._is_carried(reader):
                 self._mind_closing(reader, now)

@@ -9,6 +9,8 @@ from narrowcast.deliver.routing.routing import Routing
 from narrowcast.deliver.transport import Entry
 from narrowcast.deliver.wire import Attach, Frame, Pulse
 
+LARGE_ANSWER = 2 << 20  # bytes of entries; a log may end an answer at twice as many, and no entry is as large
+
 
 @dataclass(frozen=True, slots=True)
 class Tick:
@@ -61,6 +63,10 @@ class WasRead:
     entries: tuple[Entry, ...]
     first: int = 1
     back: bool = False  # the log went back to before `first`
+
+    def goes_on(self, most: int) -> bool:
+        """Whether the log may have more: with so many entries, or bytes, an answer ends, but not the log."""
+        return len(self.entries) >= most or sum(len(entry.data) for entry in self.entries) >= LARGE_ANSWER
 
 
 @dataclass(frozen=True, slots=True)

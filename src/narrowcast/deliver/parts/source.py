@@ -217,7 +217,7 @@ class Source(Node):
         for entry in event.entries:
             if entry.sequence > self.sequence and not self._take(entry):
                 break
-        full = event.upto == self.sequence and len(event.entries) >= self.settings.read_most
+        full = event.upto == self.sequence and event.goes_on(self.settings.read_most)
         self._schedule(now, full)
 
     def _skip_to(self, sequence: int) -> None:

@@ -17,7 +17,7 @@ from narrowcast.deliver.wire.bundle import bundled, unbundled
 from narrowcast.errors import TransportError
 
 MOST_WAITING = 100_000  # frames between the receiving thread and the loop
-BURST = 256
+BURST, BURST_BYTES = 256, 256 << 10  # at a time; in between the loop passes it on, as much as sockets take at once
 
 
 class DdsMulticast:
@@ -166,8 +166,10 @@ class DdsMulticast:
             self._frames.popleft()
             self.counts["frames overrun"] += 1
         burst: list[bytes] = []
-        while self._frames and len(burst) < BURST:
+        size = 0
+        while self._frames and len(burst) < BURST and size < BURST_BYTES:
             group, data = self._frames.popleft()
+            size += len(data)
             frames = unbundled(data)
             burst += frames
             self.counts["frames"] += len(frames)
