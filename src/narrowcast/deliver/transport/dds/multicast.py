@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter, deque
 from collections.abc import Sequence
+from contextlib import suppress
 from threading import Lock, Thread
 from typing import Any
 
@@ -39,6 +41,7 @@ class DdsMulticast:
         self._stuck_until = 0.0
         self._frames: deque[tuple[int, bytes]] = deque()
         self._scheduled = False
+        self._bell: int | None = None  # what the thread wakes the loop with, for less than the loop's own way
         self._closing = False
         self._lock = Lock()
 
@@ -51,6 +54,9 @@ class DdsMulticast:
         self._receive = receive
         self._loop = asyncio.get_running_loop()
         self._node = DdsNode(self.settings)
+        if hasattr(os, "eventfd"):
+            self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            self._loop.add_reader(self._bell, self._rung)
         self._thread = Thread(target=self._take_all, name="narrowcast-multicast", daemon=True)
         self._thread.start()
 
@@ -61,7 +67,7 @@ class DdsMulticast:
             return
         with self._lock:
             self._readers[session] = self._node.reader(partition(session))
-            self._wake()
+            self._node.wake()
         reader = self._readers[session][0]
         await self._until(reader.get_matched_publications)
 
@@ -96,18 +102,33 @@ class DdsMulticast:
         for packet, count in bundled(frames, self._most):
             await self._send(session, packet, count)
 
+    def send_now(self, address: Address, frames: Sequence[bytes]) -> int:
+        """The same as far as it goes without waiting: how many frames went."""
+        session = address if address in self._writers else self._mine(address)
+        writer, sent = self._writers.get(session), 0
+        if writer is not None and self.settings.pack:
+            for packet, count in bundled(frames, self._most):
+                if not self._node.write(writer, packet):
+                    break
+                self._count_sent(session, packet, count)
+                sent += count
+        return sent
+
     async def _send(self, session: Multicast, data: bytes, frames: int) -> None:
         writer = self._writers.get(session)
         if writer is None:
             await self.prepare(session)
             writer = self._writers[session]
         if self._node.write(writer, data) or await self._try_again(writer, data):
-            self.counts["frames sent"] += frames
-            self.counts["bytes sent"] += len(data)
-            self.counts[f"group {session.group} frames sent"] += frames
+            self._count_sent(session, data, frames)
         else:
             self.counts["frames dropped"] += frames
             self.counts[f"group {session.group} frames dropped"] += frames
+
+    def _count_sent(self, session: Multicast, data: bytes, frames: int) -> None:
+        self.counts["frames sent"] += frames
+        self.counts["bytes sent"] += len(data)
+        self.counts[f"group {session.group} frames sent"] += frames
 
     async def _try_again(self, writer: Any, data: bytes) -> bool:
         """The slowest receiver is behind. Wait for it, but after one wait in vain not for every frame."""
@@ -126,11 +147,18 @@ class DdsMulticast:
         if self._closing:
             return
         self._closing = True
-        await ended("multicast", self._end)
+        try:
+            await ended("multicast", self._end)
+        finally:
+            if self._bell is not None:
+                self._loop.remove_reader(self._bell)
+                if not self._thread.is_alive():
+                    os.close(self._bell)
+                self._bell = None
 
     def _end(self) -> None:
         """Deleting what a thread still waits at may never return: then all of it is left as it is."""
-        self._wake()
+        self._node.wake()
         self._thread.join(PATIENCE_S - 1)
         if self._thread.is_alive():
             raise TransportError("the receiving thread did not stop", endpoint=self.settings.interface)
@@ -149,14 +177,22 @@ class DdsMulticast:
             self._node.wait()
             taken = 0
             with self._lock:
-                self._node.guard.set(False)
+                self._node.woken()
                 for session, (reader, _) in self._readers.items():
-                    frames = self._node.take(reader, BURST)
-                    taken += len(frames)
-                    self._frames.extend((session.group, frame) for frame in frames)
+                    for frame in self._node.take(reader, BURST):
+                        self._frames.append((session.group, frame))
+                        taken += 1
             if taken and not self._scheduled and not self._closing:
                 self._scheduled = True
-                self._loop.call_soon_threadsafe(self._hand_over)
+                if self._bell is not None:
+                    os.eventfd_write(self._bell, 1)
+                else:
+                    self._loop.call_soon_threadsafe(self._hand_over)
+
+    def _rung(self) -> None:
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._bell or 0)
+        self._hand_over()
 
     def _hand_over(self) -> None:
         """In the loop: a burst at a time, so that others get their turn."""
@@ -187,9 +223,6 @@ class DdsMulticast:
         else:
             for frame in frames:
                 self._receive(frame)
-
-    def _wake(self) -> None:
-        self._node.guard.set(True)
 
     async def _until(self, found: Any) -> None:
         end = self._loop.time() + self._discovery

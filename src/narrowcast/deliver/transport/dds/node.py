@@ -41,6 +41,7 @@ class DdsNode:
             core.Policy.Reliability.Reliable(util.duration(milliseconds=0)), core.Policy.History.KeepAll
         )
         self._wait_ns = util.duration(milliseconds=200)
+        self._wake = False
         try:
             with kept_to(settings.interface):
                 self.participant = domain.DomainParticipant(settings.domain)
@@ -84,6 +85,16 @@ class DdsNode:
     def wait(self) -> None:
         """Until something may be there to take; called from the receiving thread only."""
         self.waitset.wait(self._wait_ns)
+
+    def wake(self) -> None:
+        """End the wait, and every one until `woken`."""
+        self._wake = True
+        self.guard.set(True)
+
+    def woken(self) -> None:
+        if self._wake:
+            self._wake = False
+            self.guard.set(False)
 
     def take(self, reader: Any, most: int) -> list[bytes]:
         """Samples that are there. One from a stranger on the same topic comes back as it is, to be counted."""
