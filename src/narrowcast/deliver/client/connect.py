@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MOST_WAITING = 64  # batches published and not acknowledged before `publish` waits
+SHARE = 8  # of its credit that a subscription has dealt with before the edge is told: each time is work there
+_ANSWERS = (Acked, Unsure, Rejected)
+_OF_SUBSCRIPTION = (Deliver, Gap, Subscribed)
 
 
 def connect(
@@ -288,18 +291,18 @@ class Connection:
     # What the parts tell the application.
 
     def _told(self, effect: Effect | tuple[str, TransportError]) -> None:
-        if isinstance(effect, tuple):
-            name, error = effect
-            if name in self._subscriptions:
-                self._subscriptions[name]._take(error)
-        elif isinstance(effect, Acked | Unsure | Rejected):
-            future = self._waiting.pop(effect.token, None)
-            if future is not None and not future.done():
-                _answer(future, effect)
-        elif isinstance(effect, Deliver | Gap | Subscribed):
+        if isinstance(effect, _OF_SUBSCRIPTION):
             subscription = self._subscriptions.get(effect.subscription)
             if subscription is not None:
                 subscription._take(effect)
+        elif isinstance(effect, _ANSWERS):
+            future = self._waiting.pop(effect.token, None)
+            if future is not None and not future.done():
+                _answer(future, effect)
+        elif isinstance(effect, tuple):
+            name, error = effect
+            if name in self._subscriptions:
+                self._subscriptions[name]._take(error)
 
     async def _close(self, subscription: Subscription) -> None:
         if self._subscriptions.pop(subscription.name, None) is None or self._edge is None:
@@ -365,15 +368,15 @@ class Subscription(AsyncIterator[MessageBatch]):
                 return MessageBatch((), effect.shard, dict(self.position), effect.reason)
             self.position[effect.shard] = effect.position
             if effect.messages:
-                self._owed = len(effect.messages)
+                self._owed += len(effect.messages)
                 return MessageBatch(effect.messages, effect.shard, dict(self.position))
 
     async def close(self) -> None:
         await self._connection._close(self)
 
     def _pay(self) -> None:
-        """The batch handed over last has been dealt with."""
-        if self._owed and self._connection._edge is not None:
+        """All batches handed over have been dealt with."""
+        if self._owed and SHARE * self._owed >= self.credit and self._connection._edge is not None:
             self._connection._edge.tell(Consumed(self.name, self._owed))
             self._owed = 0
 

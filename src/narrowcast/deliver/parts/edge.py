@@ -405,10 +405,11 @@ class Edge(Node):
                 self._mind_lateness(reader.hole, now)
         if upto > reader.mark and subscription.credit != 0:
             self._hand(subscription, reader, reader.held_upto(upto), upto)
-        if reader.holds() > self.settings.most_held:
+        if (reader.held or reader.columns) and reader.holds() > self.settings.most_held:
             self.counts["blinded"] += 1
             reader.go_blind()
-        self._mind_lag(subscription, reader, now)
+        if subscription.credit == 0:
+            self._mind_lag(reader, now)
         self._plan_read(reader, now)
 
     def _hand(self, subscription: _Subscription, reader: Reader, wanted: list[Any], upto: int) -> None:
@@ -469,10 +470,10 @@ class Edge(Node):
                 self._mind_lateness(reader.closed, now)
             reader.closed = NEVER
 
-    def _mind_lag(self, subscription: _Subscription, reader: Reader, now: float) -> None:
+    def _mind_lag(self, reader: Reader, now: float) -> None:
         """A subscriber that takes nothing and has fallen too far behind is told what it will not get."""
         behind = sequence_of(reader.head) - sequence_of(reader.mark)
-        if subscription.credit == 0 and behind > self.settings.most_lag:
+        if behind > self.settings.most_lag:
             after = reader.mark
             reader.pass_on([], reader.head, None)
             self._tell_gap(reader, after, "slow")

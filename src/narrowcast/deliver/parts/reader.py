@@ -139,26 +139,27 @@ class Reader:
         mark, held = self.mark, self.held
         flows = {message[1] for message in frame.messages}
         says = self.verdicts(opened.routing, flows)
+        way = way_of(opened.routing, frame.channel)
+        if new and all(says[flow] == YES for flow in flows):
+            held.update([(at, payload) for at, _, payload in frame.messages])
+            counts[way] += len(frame.messages)
+            return
         before = len(held)
         asked: list[int] = []
         repeated = by_flow = 0
-        if new and all(says[flow] == YES for flow in flows):
-            held.update([(at, payload) for at, _, payload in frame.messages])
-        else:
-            for index, (at, flow, payload) in enumerate(frame.messages):
-                if at <= mark or at in held:
-                    repeated += 1
-                elif (verdict := says[flow]) == YES:
-                    held[at] = payload
-                elif verdict == PERHAPS:
-                    asked.append(index)
-                else:
-                    by_flow += 1
+        for index, (at, flow, payload) in enumerate(frame.messages):
+            if at <= mark or at in held:
+                repeated += 1
+            elif (verdict := says[flow]) == YES:
+                held[at] = payload
+            elif verdict == PERHAPS:
+                asked.append(index)
+            else:
+                by_flow += 1
         for index in self._matching(opened, asked):
             at, _, payload = frame.messages[index]
             held[at] = payload
         came = len(held) - before
-        way = way_of(opened.routing, frame.channel)
         by_profile = len(frame.messages) - repeated - by_flow - came
         filtered = (("filtered by flow", by_flow), ("filtered by profile", by_profile))
         for what, n in (("repeated", repeated), (way, came), *filtered):

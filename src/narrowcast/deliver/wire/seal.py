@@ -131,7 +131,7 @@ class Seal:
         kind = data[3] | SEALED | (ALONE if to else 0)
         head = b"%b%c%b" % (_START, kind, data[4 : PREFIX.size])
         rest = memoryview(data)[PREFIX.size :]
-        if not _is_large(data):
+        if len(data) < LARGE or not _is_large(data):
             return b"".join((head, nonce, aead.encrypt(nonce, rest, head + to.encode())))
         found: Any = bytearray(len(data) + SEAL_BYTES)
         found[: PREFIX.size + NONCE] = head + nonce
@@ -160,7 +160,7 @@ class Seal:
         sealed, with_it = memoryview(data)[PREFIX.size + NONCE :], head + self._name if kind & ALONE else head
         plain = b"%b%c%b" % (_START, kind & ~(SEALED | ALONE), head[4:])
         try:
-            if not _is_large(data):
+            if len(data) < LARGE or not _is_large(data):
                 plain += aead.decrypt(nonce, sealed, with_it)
             else:
                 found: Any = bytearray(len(data) - SEAL_BYTES)
