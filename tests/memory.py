@@ -9,7 +9,15 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from narrowcast.deliver.routing.address import Address, Link, Overlay
-from narrowcast.deliver.transport.protocols import ConflictError, Entry, FinalError, Receive, Stretch, Value
+from narrowcast.deliver.transport.protocols import (
+    ConflictError,
+    Entry,
+    FinalError,
+    Receive,
+    Stretch,
+    TakeAtOnce,
+    Value,
+)
 
 
 class MemoryLog:
@@ -41,7 +49,7 @@ class MemoryLog:
     async def last(self, shard: int) -> int:
         return len(self._entries.get(shard, []))
 
-    async def tail(self, shard: int, after: int) -> AsyncGenerator[Entry, None]:
+    async def tail(self, shard: int, after: int, at_once: TakeAtOnce | None = None) -> AsyncGenerator[Entry, None]:
         while True:
             entries = self._entries.get(shard, [])
             while after < len(entries):

@@ -6,8 +6,12 @@ import asyncio
 import socket
 import threading
 import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
 from itertools import pairwise
 from typing import Any
+
+import pytest
 
 from memory import MemoryCarrier, MemoryLog, MemoryNetwork, MemoryRegistry
 from narrowcast.deliver.parts import records
@@ -24,8 +28,8 @@ from narrowcast.deliver.processes.overview import LATENCY, SAMPLES, Overview
 from narrowcast.deliver.processes.planner import FolderPlanner, with_key
 from narrowcast.deliver.processes.statistics import sample_latency, snapshot
 from narrowcast.deliver.routing.routing import Routing
-from narrowcast.deliver.transport import Entry, Link, Multicast, Overlay, Unicast
-from narrowcast.deliver.transport.protocols import Stretch
+from narrowcast.deliver.transport import Address, Entry, Link, Multicast, Overlay, Unicast
+from narrowcast.deliver.transport.protocols import Stretch, TakeAtOnce
 from narrowcast.deliver.wire import (
     END,
     Attach,
@@ -38,6 +42,7 @@ from narrowcast.deliver.wire import (
     encode,
     encode_entry,
     encode_payload,
+    sequence_of,
 )
 
 
@@ -260,6 +265,100 @@ def test_a_source_that_is_behind_sends_what_it_has_before_it_goes_on() -> None:
             await log.append(0, data, dedup=str(n))
         await until(lambda: source.part.sequence == len(entries) and heard)
         assert heard[0] < 10, "the first frame came when the source was at this entry"
+        await source.stop()
+
+    asyncio.run(run())
+
+
+class ToldLog(MemoryLog):
+    """Its tail says nothing but what the test tells it."""
+
+    async def tail(self, shard: int, after: int, at_once: TakeAtOnce | None = None) -> AsyncGenerator[Entry, None]:
+        self.tell = at_once
+        self.rest: asyncio.Queue[Entry] = asyncio.Queue()
+        while True:
+            yield await self.rest.get()
+
+
+class QuickCarrier(MemoryCarrier):
+    """Takes so many frames at once, and the others when they are waited for."""
+
+    def __init__(self, network: MemoryNetwork, room: int) -> None:
+        super().__init__(network, "source-0")
+        self.room, self.ways = room, Counter[str]()
+
+    def send_now(self, address: Address, frames: Sequence[bytes]) -> int:
+        taken = list(frames[: self.room])
+        self.room -= len(taken)
+        self.ways["at once"] += len(taken)
+        for carrier in self._network.members.get(address, {}):
+            for data in taken:
+                carrier._take(data)
+        return len(taken)
+
+    async def send(self, address: Address, data: bytes) -> None:
+        self.ways["later"] += 1
+        await super().send(address, data)
+
+
+def test_frames_of_an_entry_that_comes_alone_go_at_once_and_what_has_to_wait_keeps_its_order() -> None:
+    plan = Routing({1: Unicast("x")}, {"ann": (1,)}, profiles={"ann": "p > 1"}, edges={"ann": "desk"}, content={1: ""})
+
+    def entry(n: int) -> Entry:
+        return Entry(n, encode_entry(Marker(1) if n == 1 else Batch("c", n, (b"{}",))))
+
+    async def run() -> None:
+        log, registry, network = ToldLog(), MemoryRegistry(), MemoryNetwork()
+        await registry.put(records.numbered(records.PLAN, 1), plan.to_bytes())
+        carrier, desk, heard = QuickCarrier(network, 2), MemoryCarrier(network, "desk"), list[tuple[int, int]]()
+        source = Driver(Source("source-0", 0), Engines(log, registry, {Unicast: carrier, Link: carrier}), tail=0)
+
+        def hear(data: bytes) -> None:
+            frame = decode(data)
+            if isinstance(frame, Frame) and frame.messages:
+                heard.append((sequence_of(frame.messages[0][0]), len(frame.messages)))
+
+        await desk.start(hear)
+        await desk.join(Unicast("x"))
+        await source.start()
+        await until(lambda: source.part.sequence == 0 and source.part.plans and getattr(log, "tell", None))
+        await asyncio.sleep(0.05)
+        assert log.tell(entry(1), False)
+        assert log.tell(entry(2), False)
+        assert heard == [(2, 1)], "it goes before the loop gets its turn"
+        assert log.tell(entry(3), True), "more has come with it: its frame waits for company"
+        assert heard == [(2, 1)]
+        assert not log.tell(entry(4), False), "something waits: what follows has to wait behind it"
+        log.rest.put_nowait(entry(4))
+        await until(lambda: len(heard) == 3)
+        carrier.room = 0
+        await until(lambda: not source._lane)
+        assert log.tell(entry(5), False)
+        assert not log.tell(entry(6), False)
+        log.rest.put_nowait(entry(6))
+        await until(lambda: len(heard) == 5)
+        assert [at for at, _ in heard] == [2, 3, 4, 5, 6]
+        assert carrier.ways == {"at once": 1, "later": carrier.ways["later"]}
+        assert source.counts["messages sent"] == 5
+        await source.stop()
+
+    asyncio.run(run())
+
+
+def test_a_part_that_fails_at_an_entry_taken_at_once_fails_its_driver() -> None:
+    class Failing(Source):
+        def _take(self, entry: Entry) -> bool:
+            raise RuntimeError("no")
+
+    async def run() -> None:
+        log, registry = ToldLog(), MemoryRegistry()
+        await registry.put(records.numbered(records.PLAN, 1), Routing({}).to_bytes())
+        source = Driver(Failing("source-0", 0), engines(log, registry, MemoryNetwork(), "source-0"), tail=0)
+        await source.start()
+        await until(lambda: source.part.sequence == 0 and getattr(log, "tell", None))
+        log.tell(Entry(1, encode_entry(Marker(1))), False)
+        with pytest.raises(RuntimeError, match="no"):
+            await source.failed
         await source.stop()
 
     asyncio.run(run())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from narrowcast.deliver.transport import Entry
 from narrowcast.deliver.transport.generations import NumberedLog
 from narrowcast.deliver.transport.nats.link import connect_nats
 from narrowcast.deliver.transport.nats.log import NatsLog
@@ -26,6 +27,7 @@ class Watched:
         self.said: dict[int, bytes] = {}
         self.back = 0
         self.at = 0  # how far whoever reads has got
+        self.at_once = self.yielded = 0  # entries that a tail gave one way and the other
 
     def note(self, number: int, data: bytes) -> None:
         assert self.said.setdefault(number, data) == data, f"entry {bare_of(number)} is two things under one number"
@@ -56,9 +58,25 @@ class Watched:
             await asyncio.sleep(0.005)
 
     async def tail(self, log: NumberedLog) -> None:
-        async with aclosing(log.tail(0, 0)) as tail:
+        """What is taken where it is read, two of three, and what is yielded, are one row of numbers."""
+        last = 0
+
+        def note(entry: Entry) -> None:
+            nonlocal last
+            assert entry.sequence > last
+            last = entry.sequence
+            self.note(entry.sequence, entry.data)
+
+        def take(entry: Entry, _: bool) -> bool:
+            if entry.sequence % 3:
+                note(entry)
+                self.at_once += 1
+            return bool(entry.sequence % 3)
+
+        async with aclosing(log.tail(0, 0, take)) as tail:
             async for entry in tail:
-                self.note(entry.sequence, entry.data)
+                note(entry)
+                self.yielded += 1
 
     async def grown(self, tasks: list[asyncio.Task[None]], entries: int = 150) -> None:
         """Wait until there are some more, and have been read, unless somebody fails."""
@@ -97,6 +115,7 @@ def test_publishers_readers_and_tails_give_every_entry_the_same_number_and_a_los
         await asyncio.gather(*tasks, return_exceptions=True)
         await watched.server.stop()
         assert watched.back == 1
+        assert min(watched.at_once, watched.yielded) > 100
         assert len({generation_of(number) for number in watched.said}) == 3
         sequences = [bare_of(number) for number in watched.said]
         assert len(set(sequences)) < len(sequences), "no sequence number was used twice: nothing was tried"

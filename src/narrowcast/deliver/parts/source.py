@@ -111,6 +111,7 @@ class Source(Node):
         self.in_force = 0
         self._routing: Routing | None = None  # None: the plan in force has not come in yet
         self._lanes: dict[int, _Lane] = {}
+        self._waiting: dict[int, _Lane] = {}  # those with messages that wait
         self._together: frozenset[int] | None = None  # channels that somebody takes with another; None: not known
         self._table_routes: TableRoutes | None = None  # of the plan in force, once columns come along
         self._pulses: deque[int] = deque(maxlen=MEMORY)  # where the last few pulses ended
@@ -168,6 +169,7 @@ class Source(Node):
         routing = self._routing
         addresses = self._channels(routing) if routing else {}
         self._lanes = {channel: _Lane(channel, at, begun) for channel, at in sorted(addresses.items())}
+        self._waiting = {}
         for channel, lane in self._lanes.items():
             lane.ours = routing is None or self._enters_here(channel, routing)
         self._together = None if routing is None else _taken_together(routing)
@@ -224,7 +226,7 @@ class Source(Node):
         """Entries are gone from the log, and with them perhaps a marker: say nothing until the next one."""
         self.counts["truncated"] += 1
         self.sequence = sequence
-        self._routing, self._lanes, self._table_routes = nothing(), {}, None
+        self._routing, self._lanes, self._waiting, self._table_routes = nothing(), {}, {}, None
 
     def _take(self, entry: Entry) -> bool:
         """Deal with one entry; whether to go on, which needs the plan in force."""
@@ -277,6 +279,7 @@ class Source(Node):
             self._send(lane, lane.waiting[-1][0])
         lane.waiting.append(message)
         lane.size += size
+        self._waiting[lane.channel] = lane
         if len(lane.waiting) >= self.settings.most_messages:
             self._send(lane, message[0])
 
@@ -347,14 +350,14 @@ class Source(Node):
         if lane.ours:
             self._do(Send(lane.address, Frame(self.shard, lane.channel, self.in_force, lane.claimed, upto, messages)))
         lane.claimed, lane.waiting, lane.size = upto, [], FRAME_BYTES
+        self._waiting.pop(lane.channel, None)
         self.counts["frames" if messages else "heartbeats"] += 1
 
     def _speak(self, upto: int, *, idle: bool = True) -> None:
         """Send what waits; and for channels without messages, if asked for, that there are none."""
         pulse = self._pulse_at(self._routing) if self._routing else None
-        for lane in self._lanes.values():
-            if lane.waiting or (idle and pulse is None):
-                self._send(lane, upto)
+        for lane in list(self._lanes.values() if idle and pulse is None else self._waiting.values()):
+            self._send(lane, upto)
         if idle and pulse is not None and self._lanes:
             self._pulse(pulse, upto)
 
@@ -375,7 +378,7 @@ class Source(Node):
         s = self.settings
         self._read_at = now if full else now + s.poll
         upto = self._at
-        if any(lane.waiting for lane in self._lanes.values()):
+        if self._waiting:
             self._flush_at = min(self._flush_at, now + s.linger)
         if self._behind(upto) and self._waited_for():
             # Idle: at once. Busy: what is already waiting goes first, and the next batch is the wait.
@@ -397,7 +400,8 @@ class Source(Node):
         if self._together is None or self._routing is None or self._pulse_at(self._routing) is None:
             return True
         told = self._pulses[-1]
-        return any(lane.claimed > told or lane.waiting for c, lane in self._lanes.items() if c in self._together)
+        lanes = (self._lanes[channel] for channel in self._together if channel in self._lanes)
+        return any(lane.claimed > told or lane.waiting for lane in lanes)
 
     def _timers(self, now: float) -> None:
         upto = self._at
@@ -438,7 +442,7 @@ class Source(Node):
     def _save(self, now: float) -> None:
         """A checkpoint: an entry after which nothing waits to be sent, and the epoch in force there."""
         self._save_at = now + self.settings.checkpoint
-        if self.sequence > self._saved and not any(lane.waiting for lane in self._lanes.values()):
+        if self.sequence > self._saved and not self._waiting:
             self._saved = self.sequence
             record: dict[str, Any] = {"sequence": self.sequence, "epoch": self.in_force}
             self._do(Write(self._request(), self._key, records.pack(record)))

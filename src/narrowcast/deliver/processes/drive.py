@@ -54,7 +54,17 @@ from narrowcast.deliver.parts.part import NEVER, Part
 from narrowcast.deliver.parts.relay import Unopened
 from narrowcast.deliver.processes.traces import traces_of
 from narrowcast.deliver.routing.routing import Routing
-from narrowcast.deliver.transport import Address, Carrier, ConflictError, FinalError, Link, Log, Multicast, Registry
+from narrowcast.deliver.transport import (
+    Address,
+    Carrier,
+    ConflictError,
+    Entry,
+    FinalError,
+    Link,
+    Log,
+    Multicast,
+    Registry,
+)
 from narrowcast.deliver.transport.protocols import Done
 from narrowcast.deliver.wire import Attach, Frame, Malformed, Pulse, decode, decode_many, sequence_of
 from narrowcast.deliver.wire.seal import REFUSED
@@ -64,8 +74,8 @@ log = logging.getLogger(__name__)
 
 Application = Callable[[Effect], None]
 Planner = Callable[[PlanWanted], Routing | None]
-IN_LANE = (Send, Join, Leave, Write, Read)
-FOR_APPLICATION = (Deliver, Acked, Subscribed, Unsure, Rejected, Gap)
+IN_LANE = frozenset((Send, Join, Leave, Write, Read))
+FOR_APPLICATION = frozenset((Deliver, Acked, Subscribed, Unsure, Rejected, Gap))
 MOST_AHEAD = 2048  # effects in the lane before a tail is made to wait
 MOST_AHEAD_BYTES = 32 << 20  # of entries whose effects may still be in the lane
 TOGETHER = 256  # frames that may share packets
@@ -116,6 +126,7 @@ class Driver:
         self.application, self._planner, self._tail, self._open = application, planner, tail, open_frame
         self._lane: deque[Effect] = deque()
         self._filled, self._room = asyncio.Event(), asyncio.Event()
+        self._beginning = False  # an effect of the lane is being begun: others wait for it
         self._writes: asyncio.Queue[Write] = asyncio.Queue()
         self._beats: asyncio.Queue[Write] = asyncio.Queue()  # that we are alive, which waits for nothing else
         self._tasks: set[asyncio.Task[None]] = set()
@@ -182,6 +193,14 @@ class Driver:
             self._carry_out(effect)
         self._set_timer()
 
+    def _tell_or_fail(self, event: Event) -> None:
+        """For those who are called by an engine that would log an error and go on."""
+        try:
+            self.tell(event)
+        except Exception as error:
+            if not self.failed.done():
+                self.failed.set_exception(error)
+
     def _receive(self, data: bytes) -> None:
         plain = self.part.seal.open(data)
         found = plain if isinstance(plain, Malformed) else self._open(plain, checked=self.part.seal.sealed)
@@ -208,7 +227,11 @@ class Driver:
                 self._count_refused(plain.reason)
             else:
                 opened.append(plain)
-        for found in decode_many(opened, checked=self.part.seal.sealed):
+        sealed = self.part.seal.sealed
+        if len(opened) == 1:
+            self._tell_arrived(decode(opened[0], checked=sealed))
+            return
+        for found in decode_many(opened, checked=sealed):
             self._tell_arrived(found)
 
     def _count_refused(self, reason: str) -> None:
@@ -248,13 +271,14 @@ class Driver:
     # Effects out.
 
     def _carry_out(self, effect: Effect) -> None:
-        if isinstance(effect, IN_LANE):
-            self._lane.append(effect)
-            self._filled.set()
-        elif isinstance(effect, FOR_APPLICATION):
+        kind = type(effect)
+        if kind in FOR_APPLICATION:
             if self._traces is not None and isinstance(effect, Deliver):
                 self._traces.delivered(effect)
             self.application(effect)
+        elif kind in IN_LANE:
+            self._lane.append(effect)
+            self._filled.set()
         elif isinstance(effect, Append):
             self._append(effect)
         elif isinstance(effect, Locate):
@@ -263,7 +287,7 @@ class Driver:
             self._spawn(self._watch(effect))
         elif isinstance(effect, Lookup):
             self._spawn(self._look_up(effect))
-        else:
+        elif isinstance(effect, PlanWanted):
             self._spawn(self._plan(effect))
 
     async def _run_lane(self) -> None:
@@ -271,7 +295,9 @@ class Driver:
         while True:
             await self._filled.wait()
             while self._lane:
+                self._beginning = True
                 await self._begin(self._lane.popleft())
+                self._beginning = False
                 turns += 1
                 if turns % TURN == 0:
                     await asyncio.sleep(0)
@@ -302,12 +328,8 @@ class Driver:
     async def _send(self, effects: list[Send]) -> None:
         """By address, in order; what goes to different addresses may overtake each other anyway."""
         begin = time.time_ns()
-        by_address: dict[int, list[Send]] = {}  # by identity: a tree's address is long to compare
-        for effect in effects:
-            by_address.setdefault(id(effect.address), []).append(effect)
-        for some in by_address.values():
-            address = some[0].address
-            self._count_sent(address, sum(len(e.what.messages) for e in some if isinstance(e.what, Frame)))
+        for address, some in _by_address(effects):
+            self._count_sent(address, some)
             carrier = self.engines.carriers.get(type(address))
             try:
                 await self._pass_on(carrier, address, [self._bytes(address, effect.what) for effect in some])
@@ -317,6 +339,32 @@ class Driver:
             self._traces.sent(effects, begin)
         if len(effects) >= TURN:
             await asyncio.sleep(0)
+
+    def _send_now(self) -> None:
+        """Begin what stands first in the lane without a turn of the loop, as far as carriers take it at once."""
+        while not self._beginning and self._lane and isinstance(self._lane[0], Send):
+            begin = time.time_ns()
+            effects = self._following(Send, TOGETHER)
+            left = [effect for address, some in _by_address(effects) for effect in self._send_some_now(address, some)]
+            if self._traces is not None:
+                waiting = set(map(id, left))
+                self._traces.sent([effect for effect in effects if id(effect) not in waiting], begin)
+            if left:
+                self._lane.extendleft(reversed(left))
+                return
+
+    def _send_some_now(self, address: Address, some: list[Send]) -> list[Send]:
+        """The effects of one address that have to wait."""
+        send_now = getattr(self.engines.carriers.get(type(address)), "send_now", None)
+        if send_now is None:
+            return some
+        try:
+            taken = send_now(address, [self._bytes(address, effect.what) for effect in some])
+        except NarrowcastError as error:
+            self._count("send failed", error)
+            return []
+        self._count_sent(address, some[:taken])
+        return some[taken:]
 
     async def _pass_on(self, carrier: Carrier | None, address: Address, frames: list[bytes]) -> None:
         if carrier is None:
@@ -341,7 +389,8 @@ class Driver:
             self._encoded = (what, seal.pack(what))
         return self._encoded[1]
 
-    def _count_sent(self, address: Address, messages: int) -> None:
+    def _count_sent(self, address: Address, effects: list[Send]) -> None:
+        messages = sum(len(effect.what.messages) for effect in effects if isinstance(effect.what, Frame))
         self.counts["messages sent"] += messages
         if isinstance(address, Multicast):
             self.counts[f"group {address.group} messages"] += messages
@@ -382,11 +431,7 @@ class Driver:
                 event = Appended(effect.request, found)
                 if self._traces is not None:
                     self._traces.published(effect.shard, found, begin)
-            try:
-                self.tell(event)
-            except Exception as error:  # whoever calls this would log it and go on
-                if not self.failed.done():
-                    self.failed.set_exception(error)
+            self._tell_or_fail(event)
 
         at_once = getattr(self.engines.log, "append_at_once", None)
         if at_once is None or not at_once(effect.shard, effect.data, effect.dedup, done):
@@ -422,7 +467,17 @@ class Driver:
         after = getattr(self.part, "sequence", 0)
         ahead = 0  # bytes of entries since the lane was last empty
         turn = time.monotonic()
-        async for entry in self.engines.log.tail(shard, after):
+
+        def at_once(entry: Entry, more: bool) -> bool:
+            """An entry that comes when nothing waits is dealt with where it is read, and its frames go with it."""
+            if self._lane or self._stopped:
+                return False
+            self._tell_or_fail(WasRead(0, shard, entry.sequence - 1, entry.sequence, (entry,)))
+            if not more:  # else its frames wait for those that share their packets
+                self._send_now()
+            return True
+
+        async for entry in self.engines.log.tail(shard, after, at_once):
             ahead = ahead + len(entry.data) if self._lane else 0
             if len(self._lane) > MOST_AHEAD or ahead > MOST_AHEAD_BYTES:
                 self._room.clear()
@@ -490,6 +545,14 @@ class Driver:
             except NarrowcastError as error:
                 self._count("no plan", error)
         self.tell(Planned(effect.request, routing))
+
+
+def _by_address(effects: list[Send]) -> list[tuple[Address, list[Send]]]:
+    """Effects with the same address together: by identity, for a tree's address is long to compare."""
+    found: dict[int, list[Send]] = {}
+    for effect in effects:
+        found.setdefault(id(effect.address), []).append(effect)
+    return [(some[0].address, some) for some in found.values()]
 
 
 async def _end(tasks: list[asyncio.Task[None]], tries: int = 20) -> None:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
-from narrowcast.deliver.transport.protocols import Done, Entry, Log, Stretch
+from narrowcast.deliver.transport.protocols import Done, Entry, Log, Stretch, TakeAtOnce
 from narrowcast.deliver.wire.entry import Birth, decode_entry, is_birth
 from narrowcast.deliver.wire.lineage import Lineage, Reading
 from narrowcast.deliver.wire.place import bare_of
@@ -91,8 +91,14 @@ class NumberedLog:
         sequence = await self._inner.last(shard)
         return (await self._inner.lineage(shard, fresh=True)).number(sequence)
 
-    async def tail(self, shard: int, after: int) -> AsyncGenerator[Entry, None]:
-        async for entry in self._inner.tail(shard, bare_of(after)):
+    async def tail(self, shard: int, after: int, at_once: TakeAtOnce | None = None) -> AsyncGenerator[Entry, None]:
+        def numbered(entry: Entry, more: bool) -> bool:
+            lineage = None if is_birth(entry.data) else self._inner.known(shard)
+            if at_once is None or lineage is None:
+                return False
+            return at_once(entry._replace(sequence=lineage.number(entry.sequence)), more)
+
+        async for entry in self._inner.tail(shard, bare_of(after), None if at_once is None else numbered):
             lineage = None if is_birth(entry.data) else self._inner.known(shard)
             if lineage is None:
                 lineage = await self._inner.lineage(shard, fresh=is_birth(entry.data))

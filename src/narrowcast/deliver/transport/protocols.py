@@ -20,6 +20,7 @@ from narrowcast.errors import TransportError
 Receive = Callable[[bytes], None]
 ReceiveMany = Callable[[list[bytes]], None]
 Done = Callable[[int | TransportError], None]  # of an append
+TakeAtOnce = Callable[["Entry", bool], bool]  # an entry, and whether more has come with it: whether it was taken
 
 
 class Entry(NamedTuple):
@@ -88,8 +89,12 @@ class Log(Protocol):
         """The newest sequence number; 0 for an empty log."""
         ...
 
-    def tail(self, shard: int, after: int) -> AsyncGenerator[Entry, None]:
-        """Every entry after a sequence number, in order, as it comes, for ever."""
+    def tail(self, shard: int, after: int, at_once: TakeAtOnce | None = None) -> AsyncGenerator[Entry, None]:
+        """Every entry after a sequence number, in order, as it comes, for ever.
+
+        Where an entry is the next and nothing waits before it, `at_once` may be called with it where it is read, a
+        turn of the loop earlier; what it does not take is yielded.
+        """
         ...
 
 
@@ -112,7 +117,8 @@ class Registry(Protocol):
 class Carrier(Protocol):
     """Takes frames to whoever joined their address.
 
-    One that gains by it may also have `send_many(address, frames)`, for what stands ready together, and
+    One that gains by it may also have `send_many(address, frames)`, for what stands ready together, `send_now`, which
+    does the same before it returns, as far as nothing has to be waited for, and says how many frames that were, and
     an attribute `receive_many`, set before it starts, to which it gives what arrives by the handful.
     """
 

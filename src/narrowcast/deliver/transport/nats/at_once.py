@@ -51,6 +51,11 @@ class _AtOnce(asyncio.Queue[Any]):
             log.exception("a message of NATS could not be dealt with")
 
 
+def more_was_read(connection: Any) -> bool:
+    """Whether more than the message of now has come with it, as far as the library tells."""
+    return bool(getattr(getattr(connection, "_ps", None), "buf", b""))
+
+
 class Requests:
     """Questions over one connection, whose answers come to one inbox."""
 

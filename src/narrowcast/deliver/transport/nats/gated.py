@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any
 
 from narrowcast.deliver.transport.nats.link import NatsLink
-from narrowcast.deliver.transport.protocols import ConflictError, Entry, FinalError, Stretch, Value
+from narrowcast.deliver.transport.protocols import ConflictError, Entry, FinalError, Stretch, TakeAtOnce, Value
 from narrowcast.errors import InputError, TransportError
 
 GATE = "gate"
@@ -139,7 +139,7 @@ class GatedLog:
         head, _ = await self._gate.ask("last", {"shard": shard})
         return int(head["sequence"])
 
-    async def tail(self, shard: int, after: int) -> AsyncGenerator[Entry, None]:
+    async def tail(self, shard: int, after: int, at_once: TakeAtOnce | None = None) -> AsyncGenerator[Entry, None]:
         """Not for those behind the gate."""
         if shard >= 0:
             raise FinalError("a tail of the log is for sources alone", endpoint=str(shard))

@@ -22,10 +22,10 @@ from hashlib import blake2b
 from typing import Any
 
 from narrowcast.deliver.transport.extra import engine
-from narrowcast.deliver.transport.nats.at_once import listen_at_once
+from narrowcast.deliver.transport.nats.at_once import listen_at_once, more_was_read
 from narrowcast.deliver.transport.nats.direct import DirectGet, why
 from narrowcast.deliver.transport.nats.link import IN_USE, NatsLink, refusal
-from narrowcast.deliver.transport.protocols import ConflictError, Done, Entry, FinalError, Stretch
+from narrowcast.deliver.transport.protocols import ConflictError, Done, Entry, FinalError, Stretch, TakeAtOnce
 from narrowcast.deliver.wire.entry import Birth, decode_entry, encode_entry
 from narrowcast.deliver.wire.lineage import Lineage
 from narrowcast.errors import TransportError
@@ -284,18 +284,22 @@ class NatsLog:
     async def last(self, shard: int) -> int:
         return (await self.bounds(shard))[1]
 
-    async def tail(self, shard: int, after: int) -> AsyncGenerator[Entry, None]:
+    async def tail(self, shard: int, after: int, at_once: TakeAtOnce | None = None) -> AsyncGenerator[Entry, None]:
         """Live entries as the server republishes them; whatever is missing between two is read."""
         queue: asyncio.Queue[Entry | None] = asyncio.Queue(4096)
         waiting = 0  # bytes
+        idle = False  # all that came before has been dealt with
         loop = asyncio.get_running_loop()
         heard_at = loop.time()
 
         def heard(message: Any) -> None:
-            nonlocal waiting, heard_at
+            nonlocal waiting, heard_at, after
             heard_at = loop.time()
             entry = Entry(int(message.headers["Nats-Sequence"]), message.data)
-            if not queue.full() and waiting < MOST_WAITING_BYTES:  # what does not fit is read again
+            next_ = idle and queue.empty() and entry.sequence == after + 1 and self._link.reconnects == connected
+            if next_ and at_once is not None and at_once(entry, more_was_read(self._link.nc)):
+                after = entry.sequence
+            elif not queue.full() and waiting < MOST_WAITING_BYTES:  # what does not fit is read again
                 waiting += len(entry.data)
                 queue.put_nowait(entry)
 
@@ -311,7 +315,9 @@ class NatsLog:
 
         try:
             while True:
+                idle = True
                 entry = await queue.get()
+                idle = False
                 waiting -= len(entry.data) if entry is not None else 0
                 if self._link.reconnects != connected:  # it may be another log
                     with suppress(TransportError):
@@ -325,6 +331,7 @@ class NatsLog:
                         after = missed.sequence
                         yield missed
         finally:
+            idle = False
             looking.cancel()
             await subscription.unsubscribe()
 
