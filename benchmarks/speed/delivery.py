@@ -10,7 +10,8 @@ connection per subscriber for the peers; subscriptions of one process share narr
 
 *Latency* is from before the publish to the subscriber's loop, on one clock, at fixed rates. *Sustained* publishes as
 fast as it goes, until the last subscriber has everything; rows, or the table of `columns`, are made before. A list of
-dicts goes as columns, too; with `few together` and `h=1` so few are published at once that they go as messages. CPU is
+dicts goes as columns, too; with `few together` and `h=1` so few are published at once that they go as messages. What
+publisher and subscribers have loaded is kept from Python's garbage collector, theirs and ours alike. CPU is
 that of all processes, bytes are those on the loopback of a network namespace of its own: packets by multicast count
 once, by unicast once per receiver. What an fsync takes here is printed by itself. Medians over the rounds. Needs Linux
 and root for the namespace. On a busy machine figures mean little.
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import math
 import os
@@ -99,6 +101,15 @@ def fsync_ms(folder: Path, n: int = 100) -> float:
             os.fsync(stream.fileno())
             taken.append(time.perf_counter() - begun)
     return 1000 * median(taken)
+
+
+def settle_memory() -> None:
+    """What a process has loaded is not looked through again while it is measured, whichever system it runs.
+
+    Else Python does that once in some thousand messages, which takes it 50 to 100 ms.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 class Spent:
@@ -280,6 +291,7 @@ async def receiving(kind: str, where: str, mine: list[int], out: str) -> None:
         print("ready", flush=True)
         with suppress(TimeoutError):
             await asyncio.wait_for(heard.warm.wait(), 20)
+        settle_memory()
         print("warm", flush=True)
         line = await asyncio.to_thread(sys.stdin.readline)  # everything is published: so much is for us
         heard.expect(int(line))
@@ -553,6 +565,7 @@ async def measured(title: str, subscribers: int, messages: int, rate: int | None
                 await send_all(rows_of(WARM, columns, 0))  # what is loaded and compiled at first is not measured
                 rows = rows_of(messages if rate is None else 0, columns, time.monotonic_ns())
                 await asyncio.to_thread(receivers.say, "warm")
+                settle_memory()
                 await asyncio.sleep(SETTLE_S / 2)
                 spent = Spent({"publisher": [os.getpid()], **pids, "subscribers": receivers.pids})
                 begun = time.monotonic()
