@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -54,6 +56,18 @@ def test_every_page_under_docs_is_in_the_navigation() -> None:
     listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in (ROOT / "docs").glob("*.md"):
         assert f": {page.name}" in listed, page.name
+
+
+def test_the_figures_of_delivery_are_those_that_the_benchmark_found() -> None:
+    path = ROOT / "benchmarks" / "speed" / "delivery.py"
+    spec = importlib.util.spec_from_file_location("delivery_benchmark", path)
+    assert spec is not None
+    assert spec.loader is not None
+    delivery = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(delivery)
+    found = json.loads((ROOT / "docs" / "results" / "delivery.json").read_text(encoding="utf-8"))
+    text = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    assert text.count(f"{delivery.BEGIN}\n{delivery.page(found)}\n{delivery.END}") == 1
 
 
 def test_every_verb_of_the_package_says_what_it_takes_gives_and_raises_with_an_example() -> None:

@@ -7,7 +7,8 @@ import os
 import signal
 import socket
 import stat
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 
@@ -115,6 +116,11 @@ def test_a_process_gets_no_packets_of_groups_that_only_others_have_joined() -> N
         node.close()
 
 
+async def until(done: Callable[[], bool]) -> None:
+    while not done():
+        await asyncio.sleep(0.01)
+
+
 def test_multicast_on_loopback_is_a_carrier(tmp_path: Path) -> None:
     """Two sessions in one group; frames of many packets' size; the sender is there before those who join."""
     sessions = [Multicast(3, 7), Multicast(3, 8)]
@@ -135,6 +141,39 @@ def test_multicast_on_loopback_is_a_carrier(tmp_path: Path) -> None:
             await exam_carrier(open_carrier, sessions, frame_bytes=735_000)
 
     asyncio.run(asyncio.wait_for(run(), 120))
+
+
+@pytest.mark.parametrize("bell", [True, False])
+def test_a_loop_that_stands_still_holds_some_bytes_of_multicast_and_goes_on_with_the_next(
+    monkeypatch: pytest.MonkeyPatch, bell: bool
+) -> None:
+    """However long an application computes: what does not fit is read from the log."""
+    monkeypatch.setattr("narrowcast.deliver.transport.dds.multicast.MOST_WAITING_BYTES", 10_000)
+    if not bell:
+        monkeypatch.delattr("os.eventfd", raising=False)
+    heard: list[bytes] = []
+
+    async def run() -> None:
+        address = Multicast(0, 1)
+        sender, desk = (DdsMulticast(DdsSettings(domain=66, groups=4, pack=False)) for _ in range(2))
+        await sender.start(lambda data: None)
+        await desk.start(heard.append)
+        await sender.prepare(address)
+        await desk.join(address)
+        await sender.send(address, b"first")
+        await until(lambda: heard == [b"first"])
+        for k in range(50):
+            assert sender._node.write(sender._writers[address], bytes([k]) * 1000)
+        time.sleep(1)
+        await until(lambda: len(heard) > 10)
+        await sender.send(address, b"last")
+        await until(lambda: heard[-1] == b"last")
+        assert [data[0] for data in heard[1:-1]] == list(range(10))
+        assert desk.counts["frames overrun"] == 40
+        await sender.close()
+        await desk.close()
+
+    asyncio.run(asyncio.wait_for(run(), 30))
 
 
 def test_a_group_that_is_not_mapped_is_refused_by_name() -> None:

@@ -18,7 +18,7 @@ from narrowcast.deliver.transport.protocols import Receive, ReceiveMany
 from narrowcast.deliver.wire.bundle import bundled, unbundled
 from narrowcast.errors import TransportError
 
-MOST_WAITING = 100_000  # frames between the receiving thread and the loop
+MOST_WAITING, MOST_WAITING_BYTES = 100_000, 64 << 20  # packets between the receiving thread and the loop
 BURST, BURST_BYTES = 256, 256 << 10  # at a time; in between the loop passes it on, as much as sockets take at once
 
 
@@ -40,6 +40,9 @@ class DdsMulticast:
         self._writers: dict[Multicast, Any] = {}
         self._stuck_until = 0.0
         self._frames: deque[tuple[int, bytes]] = deque()
+        self._came = self._gone = self._overrun = (
+            0  # bytes that the thread took and the loop passed on; packets left out
+        )
         self._scheduled = False
         self._bell: int | None = None  # what the thread wakes the loop with, for less than the loop's own way
         self._closing = False
@@ -179,15 +182,23 @@ class DdsMulticast:
             with self._lock:
                 self._node.woken()
                 for session, (reader, _) in self._readers.items():
-                    for frame in self._node.take(reader, BURST):
-                        self._frames.append((session.group, frame))
-                        taken += 1
+                    taken += self._keep(session.group, self._node.take(reader, BURST))
             if taken and not self._scheduled and not self._closing:
                 self._scheduled = True
                 if self._bell is not None:
                     os.eventfd_write(self._bell, 1)
                 else:
                     self._loop.call_soon_threadsafe(self._hand_over)
+
+    def _keep(self, group: int, packets: list[bytes]) -> int:
+        """Those that came for a group, until the loop has them; none beyond what may wait: its edge reads the log."""
+        for packet in packets:
+            if len(self._frames) < MOST_WAITING and self._came - self._gone < MOST_WAITING_BYTES:
+                self._frames.append((group, packet))
+                self._came += len(packet)
+            else:
+                self._overrun += 1
+        return len(packets)
 
     def _rung(self) -> None:
         with suppress(BlockingIOError):
@@ -197,15 +208,14 @@ class DdsMulticast:
     def _hand_over(self) -> None:
         """In the loop: a burst at a time, so that others get their turn."""
         self._scheduled = False
-        over = len(self._frames) - MOST_WAITING
-        for _ in range(over):
-            self._frames.popleft()
-            self.counts["frames overrun"] += 1
+        if self._overrun != self.counts["frames overrun"]:
+            self.counts["frames overrun"] = self._overrun
         burst: list[bytes] = []
         size = 0
         while self._frames and len(burst) < BURST and size < BURST_BYTES:
             group, data = self._frames.popleft()
             size += len(data)
+            self._gone += len(data)
             frames = unbundled(data)
             burst += frames
             self.counts["frames"] += len(frames)
