@@ -2,7 +2,8 @@
 
     python benchmarks/speed/delivery.py --quick                     # some minutes
     python benchmarks/speed/delivery.py --rounds 5 --json found.json
-    python benchmarks/speed/delivery.py --table found.json          # the same as Markdown, for the docs
+    python benchmarks/speed/delivery.py --table found.json          # the same as Markdown
+    python benchmarks/speed/delivery.py --table docs/results/delivery.json --into docs/speed.md
 
 Each subscriber wants half of 16 symbols, messages are of 200 bytes. Up to 8 processes hold the subscribers, each with a
 connection per subscriber for the peers; subscriptions of one process share narrowcast's edge, and `shared edge` is one
@@ -47,6 +48,7 @@ TABLE = 32_000  # rows of a table that is published
 FEW = 128  # dicts published together that do not go as columns, so that h says how many share a frame
 SETTLE_S = 2.0  # after the last subscriber is ready: discovery and changes of plan are not what is measured
 IDLE_S = 15.0  # without a message for so long, whatever is missing is lost
+BEGIN, END = "<!-- figures of delivery.py -->", "<!-- end of figures -->"
 Send = Callable[[dict[str, Any]], Awaitable[Any]]
 Parts = dict[str, list[int]]  # processes by what they do
 
@@ -246,7 +248,7 @@ async def receive_narrowcast(where: str, mine: list[int], heard: Heard, stack: A
     subscriptions = []
     for k in mine:
         names = ", ".join(f"'{name}'" for name in symbols if half_of(name) == wanted_by(k))
-        subscriptions.append(connection.subscribe(f"symbol IN ({names})", credit=2_000_000))
+        subscriptions.append(connection.subscribe(f"symbol IN ({names})", credit=250_000 if as_table else 2_000_000))
 
     async def listen(subscription: Any) -> None:
         async for batch in subscription:
@@ -782,6 +784,17 @@ def scoreboard(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def page(found: dict[str, Any]) -> str:
+    """Everything there is to say about what was found, as Markdown."""
+    return "\n\n".join(part.strip() for part in (scoreboard(found), markdown(found), price_of_seals(found)) if part)
+
+
+def put_into(path: Path, text: str) -> None:
+    """Between the two marks of a page, in place of what was there."""
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
 def price_of_seals(found: dict[str, Any]) -> str:
     """CPU and latency with seals beside those without, wherever both were measured; nothing where they were not."""
     rows = {(r["system"], r["subscribers"], r["rate"]): r for r in found["rows"]}
@@ -810,6 +823,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, help="so many in each measurement")
     parser.add_argument("--json", type=Path, help="keep the medians in a file")
     parser.add_argument("--table", type=Path, help="print such a file as Markdown, and measure nothing")
+    parser.add_argument("--into", type=Path, help="with --table: put it into a page, in place of what was there")
     parser.add_argument("--soak", type=int, metavar="SECONDS", help="columns as fast as they go, and memory over time")
     parser.add_argument("--receive", nargs=4, help=argparse.SUPPRESS)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
@@ -818,8 +832,8 @@ def main() -> None:
         kind, where, mine, out = given.receive
         asyncio.run(receiving(kind, where, [int(k) for k in mine.split(",")], out))
     elif given.table:
-        kept = json.loads(given.table.read_text())
-        print(f"{markdown(kept)}\n{scoreboard(kept)}\n\n{price_of_seals(kept)}")
+        text = page(json.loads(given.table.read_text()))
+        put_into(given.into, text) if given.into else print(text)
     elif given.inside:
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         if given.soak:
