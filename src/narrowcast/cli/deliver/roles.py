@@ -30,7 +30,10 @@ def broker(config: Config, metrics: Metrics = None) -> None:
 
 
 def edge(config: Config, metrics: Metrics = None) -> None:
-    """Run a standing edge: the subscriptions of its file, each written to a file that survives a kill."""
+    """Run a standing edge: the subscriptions of its file, each written to a file that survives a kill.
+
+    With a socket in its file it serves the other processes of this host too: narrowcast.connect(…, edge=SOCKET).
+    """
     _run("edge", config, metrics)
 
 

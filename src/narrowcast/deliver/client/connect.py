@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MOST_WAITING = 64  # batches published and not acknowledged before `publish` waits
-SHARE = 8  # of its credit that a subscription has dealt with before the edge is told: each time is work there
+PARTS = 8  # credit goes back to the edge in parts so large, for each time is a step of the edge
 _ANSWERS = (Acked, Unsure, Rejected)
 _OF_SUBSCRIPTION = (Deliver, Gap, Subscribed)
 
@@ -375,8 +375,8 @@ class Subscription(AsyncIterator[MessageBatch]):
         await self._connection._close(self)
 
     def _pay(self) -> None:
-        """All batches handed over have been dealt with."""
-        if self._owed and SHARE * self._owed >= self.credit and self._connection._edge is not None:
+        """All that was handed over has been dealt with."""
+        if self._owed and PARTS * self._owed >= self.credit and self._connection._edge is not None:
             self._connection._edge.tell(Consumed(self.name, self._owed))
             self._owed = 0
 
