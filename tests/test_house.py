@@ -16,7 +16,7 @@ from narrowcast import errors
 from narrowcast.plans.kinds import KINDS
 
 SRC = Path(nc.__file__).parent
-MOST_FILES, MOST_LINES = 20, 79_300
+MOST_FILES, MOST_LINES = 20, 79_450
 
 
 def python(code: str) -> str:

@@ -143,6 +143,21 @@ def test_multicast_on_loopback_is_a_carrier(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(run(), 120))
 
 
+def test_a_sender_that_is_found_while_others_are_counted_is_a_sender() -> None:
+    """Cyclone's Python asks how many there are, then for as many, and indexes by what it is told the second time."""
+
+    class Counting:
+        def get_matched_publications(self) -> list[int]:
+            raise IndexError("invalid index")
+
+    node = DdsNode(DdsSettings(domain=65))
+    try:
+        assert node.has_sender(Counting())
+        assert not node.has_sender(node.reader("g0-s1")[0])
+    finally:
+        node.close()
+
+
 @pytest.mark.parametrize("bell", [True, False])
 def test_a_loop_that_stands_still_holds_some_bytes_of_multicast_and_goes_on_with_the_next(
     monkeypatch: pytest.MonkeyPatch, bell: bool

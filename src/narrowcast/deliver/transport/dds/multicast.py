@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Lock, Thread
 from typing import Any
@@ -72,7 +72,7 @@ class DdsMulticast:
             self._readers[session] = self._node.reader(partition(session))
             self._node.wake()
         reader = self._readers[session][0]
-        await self._until(reader.get_matched_publications)
+        await self._until(lambda: self._node.has_sender(reader))
 
     async def leave(self, address: Address) -> None:
         with self._lock:
@@ -234,7 +234,7 @@ class DdsMulticast:
             for frame in frames:
                 self._receive(frame)
 
-    async def _until(self, found: Any) -> None:
+    async def _until(self, found: Callable[[], bool]) -> None:
         end = self._loop.time() + self._discovery
         while not found() and self._loop.time() < end:
             await asyncio.sleep(0.005)

@@ -69,6 +69,13 @@ class DdsNode:
         self.waitset.attach(condition)
         return reader, condition
 
+    def has_sender(self, reader: Any) -> bool:
+        """Whether a reader has found somebody who sends. The wheel fails where one more is found while it counts."""
+        try:
+            return bool(reader.get_matched_publications())
+        except IndexError:
+            return True
+
     def drop(self, reader: Any, condition: Any) -> None:
         self.waitset.detach(condition)
         for entity in (condition, reader, reader.subscriber):
