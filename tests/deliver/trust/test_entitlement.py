@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from naive.entitlement import may_hold
 from narrowcast.deliver.parts.effects import PlanWanted
+from narrowcast.deliver.parts.reader import Reader
 from narrowcast.deliver.processes.planner import apart
 from narrowcast.deliver.routing.routes import PULSE, Subscribers, by_content, by_flows, by_tree
 from narrowcast.deliver.routing.routing import Routing, checksum_of, part_of
 from narrowcast.deliver.transport import Multicast, Overlay, Unicast
 from narrowcast.deliver.trust.entitlement import effective, is_within, kept_apart, plan_view
+from narrowcast.deliver.wire import Pulse
 from narrowcast.errors import InputError
 from narrowcast.profiles import Profile
 from narrowcast.profiles.parsed import parsed
@@ -101,6 +103,25 @@ def test_the_part_of_a_plan_has_nothing_of_others_and_the_checksum_of_the_whole(
     assert "'b'" not in repr(shown)
     with pytest.raises(ValueError, match="routing"):
         Routing.from_bytes(b"view" + whole[:6])
+
+
+def test_heartbeats_of_relays_led_to_an_account_say_nothing_of_its_channels() -> None:
+    """Somebody sent a relay's pulse on, it was taken for the source's, and a message was missed: seed 21003523."""
+    ways = {1: Unicast("ann"), 2: Unicast("~rest/r"), 3: Overlay("v0", (("v0", "v1"),))}
+    taken = {"ann": (1,), "bob": (2,), "~relay r": (3,)}
+    edges = {"ann": "x", "bob": "y", "~relay r": "r"}
+    profiles = dict.fromkeys(taken, "p > 0")
+    plan = Routing(ways, taken, profiles=profiles, edges=edges, pulse=PULSE, relayed={2: "~relay r"})
+    view = Routing.from_bytes(part_of(plan.to_bytes(), plan_view(plan, lambda name: name == "ann")))
+    for routing in (plan, view):
+        reader = Reader("ann", 0, parsed("p > 0"), 5)
+        reader.take_channels({1: frozenset({1})})
+        reader.feel(Pulse(0, 1, 5, 9, ((2, 9),)), routing, 0.0)
+        assert reader.reach() == 5, "the relay knows only of its own channels"
+        reader.feel(Pulse(0, 1, 5, 9, ((3, 9),)), routing, 0.0)
+        assert reader.reach() == 9
+    assert "relay r" not in repr(view)
+    assert view.addresses.keys() == {1}
 
 
 def test_the_default_is_that_nobody_has_an_account() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from narrowcast.deliver.routing.routing import Routing
+from narrowcast.deliver.routing.sites import RELAY
 from narrowcast.deliver.transport import Multicast, Unicast
 from narrowcast.errors import InputError
 from narrowcast.profiles import Profile
@@ -90,15 +91,21 @@ def _flows_of(routing: Routing) -> dict[int, list[str]]:
 
 
 def plan_view(routing: Routing, owns: Callable[[str], bool]) -> Routing:
-    """What one account needs of a plan: its own subscriptions and their channels, and nobody else's."""
+    """What one account needs of a plan: its own subscriptions and their channels, and nobody else's.
+
+    And which channels are those of relays: a heartbeat of theirs that somebody leads here would be taken for one of a
+    source, and what it does not speak of for something that is not there.
+    """
     own = [name for name in routing.taken if owns(name)]
     taken = {name: routing.taken[name] for name in own}
     channels = {channel for found in taken.values() for channel in found}
+    relayed = {channel: RELAY for channel in routing.relayed if routing.relay_of(channel)}
     return Routing(
         addresses={channel: at for channel, at in routing.addresses.items() if channel in channels},
         taken=taken,
         rest=tuple(channel for channel in routing.rest if channel in channels),
         profiles={name: routing.profiles[name] for name in own},
-        edges={name: routing.edges[name] for name in own},
+        edges={name: routing.edges[name] for name in own} | dict.fromkeys(relayed.values(), ""),
         pulse=routing.pulse,
+        relayed=relayed,
     )
