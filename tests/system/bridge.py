@@ -45,7 +45,9 @@ def make_plan(groups: int, sessions: int) -> ChannelsPlan:
 
 
 def make_rows(count: int) -> list[dict[str, Any]]:
-    return [{"flow": f"F{n % FLOWS:02d}", "n": n, "text": "x" * 150} for n in range(count)]
+    """Not all alike, so that they do not go as columns: a packet has one message."""
+    rows = [{"flow": f"F{n % FLOWS:02d}", "n": n, "text": "x" * 150} for n in range(count)]
+    return [row | {"odd": True} if n % 2 else row for n, row in enumerate(rows)]
 
 
 @dataclass(frozen=True)
