@@ -586,8 +586,11 @@ async def measured(title: str, subscribers: int, messages: int, rate: int | None
             return found | (latencies if rate is not None else {})
 
 
-async def soak(seconds: int, title: str = "narrowcast, columns", subscribers: int = 8) -> None:
-    """Publish tables as fast as it goes, for so long; every ten seconds tell what was sent and what memory is used."""
+async def soak(seconds: int, rate: int | None = None, title: str = "narrowcast, columns", subscribers: int = 8) -> None:
+    """Publish tables at a rate, or as fast as the log takes them, for so long; every ten seconds tell what was sent
+
+    and what memory is used. As fast as the log takes them is more than subscribers take who share its processors.
+    """
     kind, system, options = SYSTEMS[title]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -603,6 +606,7 @@ async def soak(seconds: int, title: str = "narrowcast, columns", subscribers: in
                 while (passed := time.monotonic() - begun) < seconds:
                     await send_all(pa_repeated(rows, 8))
                     sent += 8 * TABLE
+                    await asyncio.sleep(max(0.0, begun + sent / rate - time.monotonic()) if rate else 0)
                     if passed > told:
                         told += 10
                         apart = ", ".join(f"{part} {mb:,.0f}" for part, mb in spent.rss_apart().items())
@@ -713,10 +717,20 @@ async def everything(given: argparse.Namespace) -> dict[str, Any]:
     return {"fsync_ms": fsync, "rounds": given.rounds, "rows": rows}
 
 
+def is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two rows are of the same measurement."""
+    return all(one[name] == other[name] for name in ("system", "subscribers", "rate"))
+
+
 def markdown(found: dict[str, Any]) -> str:
     """The medians as tables, with CPU and bytes as shares of those of NATS core in the same run."""
     peers = {(r["subscribers"], r["rate"]): r for r in found["rows"] if r["system"] == "NATS core"}
-    lines = [f"An fsync takes {found['fsync_ms']:.2f} ms. Medians of {found['rounds']}.", ""]
+    fewer: dict[int, dict[str, None]] = defaultdict(dict)  # systems that were measured less often, by how often
+    for row in found["rows"]:
+        if row["rounds"] != found["rounds"]:
+            fewer[row["rounds"]][row["system"]] = None
+    but = "".join(f"; of {n} for {', '.join(names)}" for n, names in fewer.items())
+    lines = [f"An fsync takes {found['fsync_ms']:.2f} ms. Medians of {found['rounds']} rounds{but}.", ""]
     for rated in (True, False):
         head = ("p50 ms", "p99 ms", "p99.9 ms") if rated else ("messages/s", "memory MB")
         names = (
@@ -822,9 +836,10 @@ def main() -> None:
     )
     parser.add_argument("--messages", type=int, help="so many in each measurement")
     parser.add_argument("--json", type=Path, help="keep the medians in a file")
+    parser.add_argument("--add", action="store_true", help="to what that file has, in place of the same measurements")
     parser.add_argument("--table", type=Path, help="print such a file as Markdown, and measure nothing")
     parser.add_argument("--into", type=Path, help="with --table: put it into a page, in place of what was there")
-    parser.add_argument("--soak", type=int, metavar="SECONDS", help="columns as fast as they go, and memory over time")
+    parser.add_argument("--soak", type=int, metavar="SECONDS", help="columns at --rates, or as fast as they go: memory")
     parser.add_argument("--receive", nargs=4, help=argparse.SUPPRESS)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -837,12 +852,14 @@ def main() -> None:
     elif given.inside:
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         if given.soak:
-            asyncio.run(soak(given.soak))
+            asyncio.run(soak(given.soak, max(given.rates or (0,)) or None))
             return
         found = asyncio.run(everything(given))
         print(f"{scoreboard(found)}\n\n{price_of_seals(found)}")
         if given.json:
-            given.json.write_text(json.dumps(found, indent=1) + "\n")
+            kept = json.loads(given.json.read_text()) if given.add else found | {"rows": []}
+            others = [row for row in kept["rows"] if not any(is_same(row, new) for new in found["rows"])]
+            given.json.write_text(json.dumps(kept | {"rows": others + found["rows"]}, indent=1) + "\n")
     else:
         sys.exit(subprocess.run(["unshare", "--net", sys.executable, *sys.argv, "--inside"], check=False).returncode)
 
