@@ -773,7 +773,7 @@ def scoreboard(found: dict[str, Any]) -> str:
         for rate in (100, 1000):
             peer, ours = rows.get(("NATS core", n, rate)), rows.get(("narrowcast", n, rate))
             if peer and ours and "p50_ms" in ours and "p50_ms" in peer:
-                where = f"{n} subscribers, {rate:,}/s"
+                where = f"{n} subscriber{'s' if n > 1 else ''}, {rate:,}/s"
                 add(f"p50, {where}: 3 × NATS core + fsync", ours["p50_ms"], 3 * peer["p50_ms"] + fsync, " ms")
                 add(f"p99, {where}: 3 × NATS core", ours["p99_ms"], 3 * peer["p99_ms"], " ms")
     peer = rows.get(("NATS core", 64, 100))
